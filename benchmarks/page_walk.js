@@ -6,10 +6,12 @@
   const parts = [];
   const isSeen = (color) => color && color !== "transparent" && !/, 0\)$/.test(color);
 
+  const above = (element) => element.parentElement || element.getRootNode().host;
+
   // The part of a box that the boxes around it let through.
   function clip(element) {
     let box = { left: 0, top: 0, right: innerWidth, bottom: innerHeight };
-    for (let at = element; at && at !== document.documentElement; at = at.parentElement) {
+    for (let at = element; at && at !== document.documentElement; at = above(at)) {
       if (getComputedStyle(at).overflowY === "visible") continue;
       const own = at.getBoundingClientRect();
       box = { left: Math.max(box.left, own.left), top: Math.max(box.top, own.top), right: Math.min(box.right, own.right), bottom: Math.min(box.bottom, own.bottom) };
@@ -18,7 +20,7 @@
   }
 
   function drawBox(element) {
-    const style = getComputedStyle(element), box = element.getBoundingClientRect(), seen = clip(element.parentElement || element);
+    const style = getComputedStyle(element), box = element.getBoundingClientRect(), seen = clip(above(element) || element);
     const left = Math.max(box.left, seen.left), top = Math.max(box.top, seen.top), right = Math.min(box.right, seen.right), bottom = Math.min(box.bottom, seen.bottom);
     const isBordered = style.borderTopWidth !== "0px" && style.borderLeftWidth !== "0px" && isSeen(style.borderTopColor);
     if (right - left < 2 || bottom - top < 2 || style.clipPath !== "none" || !(isSeen(style.backgroundColor) || isBordered)) return;
@@ -39,7 +41,7 @@
   function drawText(node) {
     const range = document.createRange(), text = node.data;
     let from = 0, line = null;
-    const end = (to) => { if (line) { range.setStart(node, from); range.setEnd(node, to); drawLine(text.slice(from, to), range.getBoundingClientRect(), node.parentElement); } };
+    const end = (to) => { if (line) { range.setStart(node, from); range.setEnd(node, to); drawLine(text.slice(from, to), range.getBoundingClientRect(), node.parentElement || node.getRootNode().host); } };
     for (let at = 0; at < text.length; at += 1) {
       range.setStart(node, at); range.setEnd(node, at + 1);
       const box = range.getClientRects()[0];
@@ -56,11 +58,24 @@
     (shown || "").split("\n").forEach((row, at) => drawLine(row, new DOMRect(left, box.top + parseFloat(style.paddingTop) + at * height, row.length * width, height), element));
   }
 
+  // A mark: its shapes, in the colors that they have here.
+  function drawMark(node) {
+    const box = node.getBoundingClientRect(), seen = clip(above(node));
+    if (box.width < 2 || box.bottom > seen.bottom + 2 || box.top < seen.top - 2) return;
+    const shapes = [...node.querySelectorAll("path, rect")].map((shape) => {
+      const { fill, stroke, strokeWidth } = getComputedStyle(shape), own = [...shape.attributes].filter(({ name }) => name !== "class" && name !== "style").map(({ name, value }) => `${name}="${safe(value)}"`).join(" ");
+      return `<${shape.tagName} ${own} fill="${fill}" stroke="${stroke}" stroke-width="${strokeWidth}"/>`;
+    });
+    parts.push(`<svg x="${round(box.left)}" y="${round(box.top)}" width="${round(box.width)}" height="${round(box.height)}" viewBox="${node.getAttribute("viewBox")}">${shapes.join("")}</svg>`);
+  }
+
   const walk = (node) => {
     if (node.nodeType === Node.TEXT_NODE) { drawText(node); return; }
     if (node.nodeType !== Node.ELEMENT_NODE || ["SCRIPT", "STYLE", "NOSCRIPT"].includes(node.tagName)) return;
     if (!node.checkVisibility || !node.checkVisibility()) return;
+    if (node.tagName === "svg") { drawMark(node); return; }
     drawBox(node);
+    if (node.shadowRoot) { node.shadowRoot.childNodes.forEach(walk); return; }
     if (["INPUT", "TEXTAREA", "SELECT"].includes(node.tagName)) { drawField(node); return; }
     node.childNodes.forEach(walk);
   };

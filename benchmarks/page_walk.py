@@ -8,7 +8,6 @@ scripted tour; the server, the gate and the sandbox are real. Prints the seconds
 
 import asyncio
 import json
-import re
 import shutil
 import signal
 import subprocess
@@ -25,7 +24,7 @@ ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "docs" / "page"
 ASKED: Final = "how many vowels are in queueing?"
 MADE: Final = "count_vowels"
-WIDTH, HEIGHT, TALL = 960, 720, 1200
+WIDTH, HEIGHT, TALL = 1120, 720, 1200
 _PATIENCE_MS, _STOP_S = 180_000, 60
 
 
@@ -83,9 +82,9 @@ async def pictures(chromium: str, login: str, begun: float) -> dict[str, float]:
         await view.locator("section.made .source").last.scroll_into_view_if_needed()
         await keep(view, "grown")
         await view.set_viewport_size({"width": WIDTH, "height": HEIGHT})
-        for room in ("Growth", f"Functions/{MADE}"):
+        for room, there in (("Growth", ".waiting a"), (f"Functions/{MADE}", ".cm-content")):
             await view.evaluate("(room) => { location.hash = '#/' + room; }", room)
-            await view.locator("main section.card h2", has_text=MADE).first.wait_for()
+            await view.locator(f"main {there}", has_text=MADE).first.wait_for()
             await keep(view, room.split("/")[0].lower())
         await browser.close()
     return stations
@@ -93,8 +92,8 @@ async def pictures(chromium: str, login: str, begun: float) -> dict[str, float]:
 
 async def grow(view: Any) -> None:  # Any: playwright's page
     """Send what was typed; wait for the function and the end of the turn."""
-    known = re.search(r"(\d+) functions", await view.locator("header").inner_text())
-    assert known
+    tail = view.locator("nav a", has_text="Functions").locator(".tail")
+    known = int(await tail.inner_text())
     await view.keyboard.press("Enter")
     await view.locator("section.made", has_text=MADE).last.wait_for()
     await (
@@ -102,9 +101,9 @@ async def grow(view: Any) -> None:  # Any: playwright's page
         .locator("summary", has_text=MADE)
         .first.wait_for()
     )
-    await view.get_by_role("button", name="Stop", disabled=True).wait_for()
+    await view.get_by_role("button", name="Stop").wait_for(state="detached")
     await view.locator("section.made", has_text=MADE).last.get_by_text("Source", exact=True).click()
-    await view.locator("header", has_text=f"{int(known[1]) + 1} functions").wait_for()
+    await view.locator("nav a .tail", has_text=str(known + 1)).wait_for()
 
 
 if __name__ == "__main__":

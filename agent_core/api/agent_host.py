@@ -37,6 +37,7 @@ from agent_core.storage import (
     CallOwners,
     EndedTurn,
     Entry,
+    Line,
     Post,
     Posted,
     Store,
@@ -404,7 +405,7 @@ class AgentHost:
         for other in others & self._agents.keys():
             await self.close_idle(other)
 
-    def is_open(self, name: AgentName) -> bool:
+    def is_open(self, name: Line) -> bool:
         """Return whether the agent is open here. If so, it exists and no other process can delete it."""
         return name in self._agents
 

@@ -22,11 +22,10 @@ from agent_core.operations.catalog import check_message
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.manual_edits import set_up_block, undo_block
 from agent_core.registry.answer_shapes import AnswerShape
-from agent_core.runtime.entries import ALONE, CLIENT, RECEIPT, receipt_in
+from agent_core.runtime.entries import ALONE, CLIENT, receipt_in
 from agent_core.runtime.event_fold import DONE
 from agent_core.storage import (
     CONVERSATION,
-    ENDED,
     LARGEST_NUMBER,
     MAIN,
     AgentName,
@@ -41,6 +40,7 @@ from agent_core.storage import (
     is_agent_name,
     is_history,
 )
+from agent_core.storage.journal import EndEntry, ReceiptEntry, read_all
 from agent_core.storage.turn_store import N_BITS, SAID
 from agent_core.views.agent_view import agent_facts, agents_listing
 from agent_core.views.memory_view import (
@@ -345,7 +345,9 @@ async def transcribe(
     row = await asked.rooms.conversations(agent, asked.identity).find(conversation)
     await asked.hold(MOST_HELD)
     entries, size, is_whole = list[Entry](), 0, True
-    pages = read_pages(asked.rooms.state.store, row.line, kinds=(*SAID, RECEIPT), since=part.after)
+    pages = read_pages(
+        asked.rooms.state.store, row.line, kinds=(*SAID, ReceiptEntry.kind), since=part.after
+    )
     async with aclosing(pages):
         async for page in pages:
             if entries and size + PAGE_BYTES > TRANSCRIPT_BYTES:
@@ -445,14 +447,19 @@ async def messages(asked: Asked, line: Line, part: HistoryPart) -> object:
         since = (entries[0].seq >> N_BITS << N_BITS) - 1
         read = (
             await read_page(
-                store, line, since=since, before=end, kinds=(ENDED, RECEIPT), count=2_000
+                store,
+                line,
+                since=since,
+                before=end,
+                kinds=(EndEntry.kind, ReceiptEntry.kind),
+                count=2_000,
             )
         ).entries
-    whys = {entry.turn: entry.payload.get("text", "") for entry in read if entry.kind == ENDED}
+    whys = {entry.turn: end.text for entry, end in read_all(EndEntry, read)}
     receipts = {
         entry.turn: receipt_in([entry])
-        for entry in read
-        if entry.kind == RECEIPT and entry.turn in turns
+        for entry, _ in read_all(ReceiptEntry, read)
+        if entry.turn in turns
     }
     ends = [
         {"seq": row.seq, "turn": row.id, "reason": row.state, "text": whys.get(row.id, "")}

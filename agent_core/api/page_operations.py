@@ -3,23 +3,36 @@
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
-from agent_core.base.messages import Answer, Assistant, Call, Message, Notice
+from agent_core.base.messages import Answer, Assistant, Message, Notice
+from agent_core.base.records import to_json
 from agent_core.context import BYTES_PER_TOKEN, History
 from agent_core.context import resume as resume_history
 from agent_core.context.history import size_of
+from agent_core.functions.service.history import pick
 from agent_core.functions.service.judgment import judgment_on
 from agent_core.model.request import FunctionShown
-from agent_core.operations.catalog import ENTRIES
+from agent_core.operations.catalog import ENTRIES, VERBS
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.spending import Spending, spent_since_ever
+from agent_core.operations.verb import ALWAYS
 from agent_core.registry.function import Function
 from agent_core.runtime.entries import SEEN, TOLD, messages_of, unwrapped
-from agent_core.storage import AgentName, Entry, Line, PauseAgent, Store
+from agent_core.storage import AgentName, Entry, Line, PauseAgent, Store, agent_of, id_of
+from agent_core.storage.journal import (
+    AnswerEntry,
+    MessageEntry,
+    ReplyEntry,
+    RequestEntry,
+    read_all,
+    read_entry,
+)
+from agent_core.views.verdicts import ASKED
 from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
@@ -29,6 +42,7 @@ from .operations import API, Asked, OfConversation, Part, api_operation
 from .workspace_operations import Arguments, ThereFunction, by_hand
 
 _MOST_TURNS: Final = 500
+_CANDIDATE_LIMIT: Final = 100
 
 
 class HowMany(Part):
@@ -51,7 +65,10 @@ class Reason(Part):
     "GET", "/functions/verdicts", ("read",), "Return the gate's last word on each function."
 )
 async def verdicts(asked: Asked) -> object:
-    """Return the gate's last word on each function: examples that agreed, and what it warned of."""
+    """Return the gate's last word on each function: examples that agreed, stages, and how many warnings.
+
+    `asked` has the question that a stage answers, `pending` the candidates that were rejected and are kept.
+    """
     store, service = asked.rooms.state.store, asked.functions
     rows: dict[str, dict[str, Any]] = {}  # Any: JSON
     for name, function in sorted(service.registry.snapshot().functions.items()):
@@ -60,8 +77,27 @@ async def verdicts(asked: Asked) -> object:
                 "admitted": verdict.admitted,
                 "agreed": verdict.agreed,
                 "warned": len(verdict.problems),
+                "stages": verdict.stages,
             }
-    return {"verdicts": rows, "pending": sorted(await service.all_pending())}
+    return {"verdicts": rows, "pending": sorted(await service.all_pending()), "asked": {**ASKED}}
+
+
+@api_operation(
+    "GET", "/functions/{name}/versions/{version}", ("read",), "Return the source of a version."
+)
+async def version_source(asked: Asked, name: str, version: str) -> object:
+    """Return the source of a version of a function, by its number or the beginning of its hash.
+
+    The owner of the workspace is told in which `conversation` it was made, if an agent made it.
+    """
+    versions = await asked.functions.history.versions(name)
+    found = pick(name, versions, version)
+    document = {**found.to_json(), "name": name, "source": found.source}
+    if found.row.turn and asked.identity.is_owner:
+        made = await asked.rooms.state.store.source_of(found.row.turn)
+        if made is not None:
+            document |= {"agent": agent_of(made.line), "conversation": id_of(made.line)}
+    return document
 
 
 @api_operation(
@@ -99,6 +135,32 @@ async def step(asked: Asked, agent: AgentName, line: Line, seq: str) -> object:
     return {**parts, "window": (await asked.rooms.host.agent(line)).status().context_limit}
 
 
+class ModelChoice(Part):
+    """A model by its name."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+@api_operation(
+    "GET", "/agents/{agent}/status", ("read", "chat"), "Return the model and its window."
+)
+async def status_of(asked: Asked, agent: AgentName, line: Line) -> object:
+    """Return the model of a conversation, how much of its window is used, and the names of the models that are set."""
+    settings = asked.workspace.settings
+    host = asked.rooms.host
+    known: Json = {"agent": agent, "model": settings.model.name, "models": sorted(settings.models)}
+    if host.is_open(line):
+        known |= to_json((await host.agent(line)).status())
+    return known
+
+
+@api_operation("POST", "/agents/{agent}/model", ("edit",), "Choose the model of a conversation.")
+async def choose_model(asked: Asked, line: Line, choice: ModelChoice) -> object:
+    """Let another model answer in a conversation, from its next step on."""
+    session = (await asked.rooms.host.agent(line)).model_session
+    return {"model": choice.name, "text": await session.change(choice.name)}
+
+
 @api_operation("GET", "/agents/{agent}/cost", ("read",), "Return what the turns cost.")
 async def costs(asked: Asked, agent: AgentName) -> object:
     """Return what the turns of an agent cost: tokens, and money where a price is known; the oldest are summed up."""
@@ -115,17 +177,74 @@ async def grown(asked: Asked, how_many: HowMany) -> object:
     rows, store = list[Json](), asked.rooms.state.store
     await asked.hold(PAGE_BYTES)
     for name in await asked.rooms.shown(await store.agent_names(), asked.identity):
-        rows += await growth(store, name)
+        for line in (name, *await store.lines(name, token=asked.identity.reader)):
+            since = await store.branched_at(line)
+            for row in await growth(store, line, since):
+                rows.append({**row, "agent": name, "conversation": id_of(line)})
     rows.sort(key=lambda row: row["stages"][-1]["at"])
     return {"functions": rows[-how_many.last :]}
 
 
+@api_operation("GET", "/candidates", ("read",), "List the rejected candidates that are kept.")
+async def candidates(asked: Asked) -> object:
+    """List the candidates that the gate rejected and that are kept, each with its verdict and what it would replace."""
+    service = asked.functions
+    kept = await service.all_pending()
+    rows = [
+        {
+            "name": name,
+            "module": row.module,
+            "agent": row.agent,
+            "reason": row.reason,
+            "code": row.code,
+            "verdict": row.verdict,
+            "source": await _source_now(asked, name),
+        }
+        for name, row in islice(sorted(kept.items()), _CANDIDATE_LIMIT)
+    ]
+    return {"candidates": rows, "more": max(0, len(kept) - _CANDIDATE_LIMIT)}
+
+
+async def _source_now(asked: Asked, name: str) -> str:
+    if name not in asked.functions.names():
+        return ""
+    return (await asked.functions.introspect(name)).source
+
+
+@api_operation("DELETE", "/candidates/{name}", ("edit",), "Drop a rejected candidate.")
+async def drop_candidate(asked: Asked, name: str) -> object:
+    """Drop a candidate that the gate rejected."""
+    return await asked.functions.drop(name)
+
+
 @api_operation("GET", "/slash-commands", ("read",), "List the slash commands of the prompt.")
 async def slash_commands(asked: Asked) -> object:
-    """Return the slash commands of the prompt, each with where the page has the same, if it has."""
+    """Return the slash commands of the prompt, each with where the page has the same, if it has.
+
+    `words` are those of the command that does the same over a server; without any, only a prompt has it.
+    """
     return {
-        "commands": [{"name": row.name, "typed": row.typed, "page": row.page} for row in ENTRIES]
+        "commands": [
+            {
+                "name": row.name,
+                "typed": row.typed,
+                "says": row.says,
+                "page": row.page,
+                "words": _words_of(row.name),
+            }
+            for row in ENTRIES
+        ]
     }
+
+
+def _words_of(name: str) -> list[str]:
+    if name not in VERBS:
+        return []
+    noun, verb = VERBS[name]
+    entry = verb.entry
+    if not verb.scopes or entry is None or entry.needs_user == ALWAYS:
+        return []
+    return [noun, verb.name or ""]
 
 
 @api_operation("GET", "/tree", ("read",), "Return what all agents do.")
@@ -178,7 +297,7 @@ async def _supervision(asked: Asked) -> Supervision:
 
 # The history of functions: wanted, written, rejected, fixed, admitted, used; read from the journals of agents.
 
-KINDS: Final = ("user", "assistant", "result")
+KINDS: Final = (MessageEntry.kind, ReplyEntry.kind, AnswerEntry.kind)
 _WRITES: Final = (
     "create_function",
     "edit_function",
@@ -192,30 +311,26 @@ Stage: TypeAlias = Literal["wanted", "written", "rejected", "fixed", "admitted",
 Json = dict[str, Any]  # Any: JSON
 
 
-async def growth(store: Store, agent: str) -> list[Json]:
-    """Return the functions that an agent made: the stages of each in order, and how often it was used since."""
+async def growth(store: Store, agent: str, since: int = 0) -> list[Json]:
+    """Return the functions that were made in a line of an agent, after an entry: the stages of each in order, and how
+    often it was used there since.
+    """
     grown: dict[str, Json] = {}
     arguments: dict[str, str] = {}  # of the last reply
-    wanted: Entry | None = None
-    async for entries in read_pages(store, agent, kinds=KINDS, with_removed=True):
+    wanted: tuple[Entry, str] | None = None  # the last message of the user, with its text
+    async for entries in read_pages(store, agent, kinds=KINDS, since=since, with_removed=True):
         for entry in entries:
-            match entry.kind:
-                case "user":
-                    wanted = entry
-                case "assistant":
-                    rows = entry.payload.get("calls", [])
-                    calls = [
-                        unwrapped(Call(row["id"], row["name"], row["arguments"])) for row in rows
-                    ]
-                    arguments = {call.id: call.arguments for call in calls}
+            match read_entry(entry):
+                case MessageEntry(text=text):
+                    wanted = (entry, text)
+                case ReplyEntry(calls=calls):
+                    meant = map(unwrapped, calls)
+                    arguments = {call.id: call.arguments for call in meant}
+                case AnswerEntry() as answer:
+                    given = arguments.pop(answer.call_id, "")
+                    _note_answer(grown, agent, (entry, answer), wanted, given)
                 case _:
-                    _note_answer(
-                        grown,
-                        agent,
-                        entry,
-                        wanted,
-                        arguments.pop(str(entry.payload.get("call_id")), ""),
-                    )
+                    pass
     return list(grown.values())
 
 
@@ -225,18 +340,22 @@ def _add(row: Json, stage: Stage, entry: Entry, text: object = "") -> None:
 
 
 def _note_answer(
-    grown: dict[str, Json], agent: str, entry: Entry, wanted: Entry | None, arguments: str
+    grown: dict[str, Json],
+    agent: str,
+    answered: tuple[Entry, AnswerEntry],
+    wanted: tuple[Entry, str] | None,
+    arguments: str,
 ) -> None:
-    called = str(entry.payload.get("name", ""))
-    if called in grown and entry.payload.get("outcome") == "returned":
+    entry, answer = answered
+    called = answer.name
+    if called in grown and answer.outcome == "returned":
         grown[called]["used"] += 1
         if grown[called]["used"] == 1:
-            _add(grown[called], "used", entry, entry.payload.get("text", ""))
+            _add(grown[called], "used", entry, answer.text)
     if called not in _WRITES:
         return
-    name = str(
-        (entry.payload.get("detail") or {}).get("name") or ""
-    )  # the gate's verdict takes precedence
+    verdict = answer.detail
+    name = str(verdict.get("name") or "")  # the gate's verdict takes precedence
     if not name:
         with suppress(Malformed):
             values = read_json(arguments, LOOSE)
@@ -248,8 +367,7 @@ def _note_answer(
     if row is None:
         row = grown[name] = {"function": name, "agent": agent, "used": 0, "stages": []}
         if wanted is not None:
-            _add(row, "wanted", wanted, wanted.payload.get("text", ""))
-    verdict = entry.payload.get("detail") or {}
+            _add(row, "wanted", *wanted)
     is_admitted = bool(verdict.get("admitted"))
     judged = [each["stage"] for each in row["stages"] if each["stage"] in ("rejected", "admitted")]
     _add(row, "fixed" if judged[-1:] == ["rejected"] and is_admitted else "written", entry, called)
@@ -265,14 +383,14 @@ def _note_answer(
             row,
             "rejected",
             entry,
-            problems[0]["message"] if problems else entry.payload.get("text", ""),
+            problems[0]["message"] if problems else answer.text,
         )
 
 
 # The parts of what the model saw in a step, reconstructed from the journal.
 
-STEP: Final = "assistant"
-_REQUEST: Final = "request"
+STEP: Final = ReplyEntry.kind
+_REQUEST: Final = RequestEntry.kind
 _LINE: Final = 160
 _MOST_SHOWN: Final = 200  # messages of a step shown with their texts
 _LONGEST_SHOWN: Final = 10_000  # characters of each
@@ -286,18 +404,20 @@ async def steps(store: Store, agent: str, most: int) -> list[Json]:
     )  # the newest first; those whose request is not read yet
     async for entries in read_pages(store, agent, kinds=(STEP, _REQUEST), is_newest=True):
         for entry in entries:
-            if entry.kind == _REQUEST:
-                for row in unnamed:
-                    row["model"] = str(entry.payload.get("model", ""))
-                unnamed = []
-                if len(rows) == most:
-                    return rows[::-1]
-            elif len(rows) < most:
-                calls = [call["name"] for call in entry.payload.get("calls", [])]
-                text = str(entry.payload.get("text", ""))[:_LINE]
-                place = {"seq": entry.seq, "turn": entry.turn, "at": entry.at}
-                rows.append({**place, "model": "", "calls": calls, "text": text})
-                unnamed.append(rows[-1])
+            match read_entry(entry):
+                case RequestEntry(model=model):
+                    for row in unnamed:
+                        row["model"] = model
+                    unnamed = []
+                    if len(rows) == most:
+                        return rows[::-1]
+                case ReplyEntry(text=text, calls=calls) if len(rows) < most:
+                    place = {"seq": entry.seq, "turn": entry.turn, "at": entry.at, "model": ""}
+                    names = [call.name for call in calls]
+                    rows.append({**place, "calls": names, "text": text[:_LINE]})
+                    unnamed.append(rows[-1])
+                case _:
+                    pass
     return rows[::-1]
 
 
@@ -316,14 +436,14 @@ async def step_parts(
     if not found:
         return None
     page = await read_page(store, agent, before=seq, kinds=(_REQUEST,), count=1, is_newest=True)
-    request = page.entries[0] if page.entries else None
+    requests = [request for _, request in read_all(RequestEntry, page.entries)]
+    request = next(iter(requests), RequestEntry())
     history = History()
     await resume_history(store, agent, history, messages_of, before=seq)
     parts: list[Json] = []
-    known = request.payload if request else {}
-    for hash in known.get("sections", []):
+    for hash in request.sections:
         text = await store.text(hash) or ""
-        is_first = hash == known.get("instructions")
+        is_first = hash == request.instructions
         parts.append(
             _part(
                 "instructions" if is_first else "section",
@@ -331,10 +451,10 @@ async def step_parts(
                 len(text.encode("utf-8", "replace")),
             )
         )
-    if request is not None:
-        names, versions = known.get("functions", []), known.get("versions", {})
+    if requests:
+        names = request.functions
         there = [
-            (function, versions.get(name))
+            (function, request.versions.get(name))
             for name in names
             if (function := functions.get(name)) is not None
         ]
@@ -344,7 +464,7 @@ async def step_parts(
         parts.append(
             {**part, "count": len(names), "tokens": part["tokens"] if sizes or not names else None}
         )
-        parts += _picture_parts(known.get("parameters", {}))
+        parts += _picture_parts(request.parameters)
     messages = list(history)
     if history.summary is not None:
         part = _part("summary", messages[0].text, size_of(messages.pop(0)))
@@ -358,7 +478,7 @@ async def step_parts(
     parts.append(
         {**part, "count": len(messages), "kinds": dict(counts), "messages": rows[-_MOST_SHOWN:]}
     )
-    facts = {"agent": agent, "seq": seq, "turn": found[0].turn, "model": known.get("model", "")}
+    facts = {"agent": agent, "seq": seq, "turn": found[0].turn, "model": request.model}
     return {**facts, "tokens": sum(part["tokens"] or 0 for part in parts), "parts": parts}
 
 

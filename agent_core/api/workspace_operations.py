@@ -85,12 +85,16 @@ class Need(Part):
 
 
 class FunctionBody(Part):
-    """The source of a function. `module` is where a new one goes; `when` says whether it must be new, or there."""
+    """The source of a function. `module` is where a new one goes; `when` says whether it must be new, or there.
+
+    `over` is the source that this is a change of, if no other one may be overwritten.
+    """
 
     source: _Source
     module: Annotated[str, Field(max_length=200)] = "grown"
     reason: _Reason = ""
     when: Literal["either", "new", "there"] = "either"
+    over: Annotated[str | None, Field(max_length=_MOST_SOURCE)] = None
 
 
 class TextEdit(Part):
@@ -193,11 +197,31 @@ async def search(asked: Asked, need: Need) -> object:
 async def put(asked: Asked, name: str, body: FunctionBody) -> object:
     """Create a function, or replace it; the gate judges it."""
     service = asked.functions
+    if body.over is not None:
+        await _require_source(asked, name, body.over)
     if body.when == "there" or (body.when == "either" and name in service.names()):
         return require_admitted(await service.replace(name, body.source, reason=body.reason))
     return require_admitted(
         await service.create(name, body.source, body.module, reason=body.reason)
     )
+
+
+async def _require_source(asked: Asked, name: str, over: str) -> None:
+    """Check that a function still has the source that a change of it was made for.
+
+    Raises:
+        ApiRefusal: it has another source by now, which its problem has, or it was deleted.
+    """
+    await asked.functions.reload()
+    now = ""
+    message = f"`{name[:80]}` was deleted meanwhile."
+    if name in asked.functions.names():
+        now = (await asked.functions.introspect(name)).source
+        message = f"`{name[:80]}` was changed meanwhile."
+    if now != over:
+        problems = [{"where": "body.over", "message": message, "source": now}]
+        fix = "Look at what it is now, and change that; or send it as `over`, to replace it."
+        raise ApiRefusal(409, "changed", message, fix, problems)
 
 
 @api_operation("PATCH", "/functions/{name}", ("edit",), "Edit a function.")
@@ -284,7 +308,7 @@ async def status(asked: Asked) -> object:
 
     `model_trouble` is why no turn can be taken yet; `saves` counts the changes of functions by files since the start,
     and `last_save` is what the last one did; `rejected` counts the files that do not load now, and `grants` is another
-    number after each change of the grants.
+    number after each change of the grants. `waiting` counts the rejected candidates that are kept.
     """
     rooms, usual = asked.rooms, asked.workspace.settings.agent
     agents = await rooms.shown(await rooms.state.store.agent_names(), asked.identity)
@@ -299,6 +323,7 @@ async def status(asked: Asked) -> object:
         "model_trouble": rooms.host.model_trouble(),
         "saves": rooms.host.saves,
         "last_save": rooms.host.last_save if "read" in asked.identity.scopes else "",
+        "waiting": len(await rooms.state.store.all_pending()),
         "rejected": len({problem.where.path for problem in asked.workspace.rejected()}),
         "grants": asked.functions.granting.book.changed_at(),
     }

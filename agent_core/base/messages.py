@@ -7,7 +7,7 @@ function a tool.
 from typing import Final, TypeAlias
 
 from .pictures import Picture
-from .records import dataclass
+from .records import IF_SET, dataclass, field
 
 SEND: Final = "send_message"
 """The function that sends a message to the user; an agent with inner monologue uses its text for thoughts."""
@@ -23,7 +23,7 @@ class Call:
     id: str
     name: str
     arguments: str
-    extra: str = ""
+    extra: str = field(default="", metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from agent_core.base.offload import aside
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.model.request import Request
-from agent_core.storage import SUMMARY, Entry
+from agent_core.storage import Entry
+from agent_core.storage.journal import NoticeEntry, write_entry
 
 from .build import Budget, summary_chars, tail_bytes
 from .history import (
@@ -233,13 +234,11 @@ async def summarize(
     return Summary(text, covers, upto, order.style, quotes=own, open_request=request), len(covered)
 
 
-def rebuilt(
-    payload: dict[str, Any], messages: Sequence[Message]
-) -> dict[str, Any] | None:  # Any: JSON
-    """Return a new summary, made by the program from the remaining messages; None if there are none."""
+def rebuilt(summary_entry: Entry, messages: Sequence[Message]) -> Entry | None:
+    """Return the entry of a new summary, made by the program from the remaining messages; None if there are none."""
     if not messages:
         return None
-    before = Summary.read(payload, 0)
+    before = Summary.of(summary_entry)
     quotes = extract(
         [sentence for message in messages for sentence in _message_sentences(message)],
         len(before.text),
@@ -254,7 +253,7 @@ def rebuilt(
         before.style,
         quotes=tuple((quote.by, quote.text) for quote in quotes),
         open_request=before.open_request if before.open_request in requests else "",
-    ).payload()
+    ).entry()
 
 
 def _quotes(
@@ -388,7 +387,7 @@ class Compaction:
             await self.compact(journal, budget, ask)
             return True
         if used >= budget.warned_at(self._settings) and not journal.history.warned:
-            await journal.append([Entry("notice", {"text": PRESSURE.text})])
+            await journal.append([write_entry(NoticeEntry(text=PRESSURE.text))])
         return False
 
     async def compact(
@@ -400,7 +399,7 @@ class Compaction:
         order = CompactionOrder(tail, summary_chars(room), max(room, _LEAST_MATERIAL), self._style)
         summary = await summarize(history, order, ask)
         if summary is not None:
-            await journal.append([Entry(SUMMARY, summary[0].payload())])
+            await journal.append([summary[0].entry()])
             before = history.summary.covers if history.summary else 0
             history.compact(*summary)
             await journal.warn(

@@ -40,11 +40,19 @@ from agent_core.storage import (
     ClaimedTurn,
     Entry,
     SaveText,
-    Shape,
     TurnStore,
     content_hash,
-    fitting,
-    fix_of,
+)
+from agent_core.storage.journal import (
+    AnswerEntry,
+    PagedEntry,
+    Quote,
+    ReplyEntry,
+    SummaryEntry,
+    chars_of,
+    read_as,
+    read_entry,
+    write_entry,
 )
 from agent_core.storage.turn_store import SAID
 from sandbox.errors import ProtocolError
@@ -245,17 +253,18 @@ class PageReader:
         if entry is None and 0 < seq <= LARGEST_NUMBER:  # a search found it elsewhere
             entry = await self._store.entry_in_reach(self._line, seq)
             entry = entry if entry is not None and entry.kind in _PAGED else None
-        if entry is None:
+        paged = read_entry(entry) if entry is not None else None
+        if entry is None or not isinstance(paged, PagedEntry):
             raise UsageError(
                 f"There is no long text named {name!r}.",
                 fix="Take the name from where it was shown.",
             )
-        whole = await self._store.text(entry.payload["whole"]) if "whole" in entry.payload else None
-        text = str(whole if whole is not None else entry.payload["text"])
-        if "calls" in entry.payload:
-            text += await self._text_of_calls(entry.payload["calls"])
+        whole = await self._store.text(paged.whole) if paged.whole else None
+        text = paged.text if whole is None else whole
+        if isinstance(paged, ReplyEntry):
+            text += await self._text_of_calls(paged.calls)
         size, large = _size(self._page_chars()), _large_of(entry)
-        total = entry.payload["chars"] if large else len(text)
+        total = paged.chars if large else len(text)
         pages = max(-(-total // size), 1)
         if not 1 <= page <= pages:
             raise UsageError(
@@ -277,43 +286,38 @@ class PageReader:
             )
         return f"Page {page} of {pages} of {name}.{more}\n{shown}"
 
-    async def _text_of_calls(self, calls: object) -> str:
+    async def _text_of_calls(self, calls: Sequence[Call]) -> str:
         """Return the text of a reply's calls, which is made once for all its pages."""
         if self._calls[0] != calls:
-            lengths = (
-                (len(str(call["arguments"])) for call in calls) if isinstance(calls, list) else ()
-            )
-            self._calls = calls, await aside(sum(lengths), _calls_text, calls)
+            size = sum(len(call.arguments) for call in calls)
+            self._calls = calls, await aside(size, _calls_text, calls)
         return self._calls[1]
 
 
-def _calls_text(calls: object) -> str:
+def _calls_text(calls: Sequence[Call]) -> str:
     """Return the calls of a reply with their arguments, as text after the reply's own."""
     lines: list[str] = []
-    for call in calls if isinstance(calls, list) else ():
-        written = str(call["arguments"])
+    for call in calls:
         try:
-            arguments = read_json(written, LOOSE, most=LIMIT_CHARS)
+            arguments = read_json(call.arguments, LOOSE, most=LIMIT_CHARS)
         except Malformed:
             arguments = None
         rows = (
             [f"{name}: {_argument_text(value)}" for name, value in arguments.items()]
             if isinstance(arguments, dict)
-            else [written]
+            else [call.arguments]
         )
-        lines += ["", f"Call of {call['name']}:", *rows]
+        lines += ["", f"Call of {call.name}:", *rows]
     return "\n".join(map(visible, lines))
 
 
 def _large_of(entry: Entry) -> Large | None:
     """Return the large value that a call returned, if it did."""
-    detail = entry.payload.get("detail")
-    value = detail.get("value") if entry.kind == "result" and isinstance(detail, dict) else None
-    if (
-        "chars" not in entry.payload
-        or not (isinstance(value, dict) and value.get(TAG) == LARGE)
-        or entry.is_imported
-    ):
+    answer = read_as(AnswerEntry, entry)
+    if answer is None or not answer.chars or entry.is_imported:
+        return None
+    value = answer.detail.get("value")
+    if not (isinstance(value, dict) and value.get(TAG) == LARGE):
         return None
     with suppress(ProtocolError):  # a part of it was forgotten
         large = read_row(value)
@@ -364,14 +368,6 @@ def harmless(text: str) -> str:
     return _AS_ASKED.sub(r"“\g<0>”", _AS_A_SPEAKER.sub(r"\1“\2”", visible(text)))
 
 
-_SHAPE: Final[Shape] = {
-    "text": str,
-    "covers": int,
-    "upto": int,
-    "style?": str,
-    "said?": [{"by": str, "text": str}],
-    "asked?": str,
-}
 # Roles, separators and the wire's own text around one message, in bytes.
 _ENVELOPE: Final = 24
 _LEAST_PAGE: Final = 200
@@ -403,38 +399,32 @@ class Summary:
     is_imported: bool = False
 
     @classmethod
-    def read(
-        cls, payload: dict[str, Any], seq: int, *, is_imported: bool = False
-    ) -> "Summary":  # Any: JSON
-        """Read a summary from its entry."""
-        fitting(payload, _SHAPE, "A summary of the conversation", fix_of())
-        quotes = tuple((quote["by"], quote["text"]) for quote in payload.get("said", ()))
-        style, open_request = payload.get("style", "summary"), payload.get("asked", "")
+    def of(cls, entry: Entry) -> "Summary":
+        """Return the summary in an entry of this kind."""
+        stored = read_entry(entry)
+        assert isinstance(stored, SummaryEntry), "an entry of another kind is no summary"
         return cls(
-            payload["text"],
-            payload["covers"],
-            payload["upto"],
-            style,
-            seq,
-            quotes,
-            open_request,
-            is_imported,
+            stored.text,
+            stored.covers,
+            stored.upto,
+            stored.style,
+            entry.seq,
+            tuple((quote.by, quote.text) for quote in stored.said),
+            stored.asked,
+            entry.is_imported,
         )
 
-    def payload(self) -> dict[str, Any]:  # Any: JSON
-        """Return the payload for its entry."""
-        quotes = [{"by": by, "text": text} for by, text in self.quotes]
-        fields = {
-            "text": self.model_text,
-            "covers": self.covers,
-            "upto": self.upto,
-            "style": self.style,
-        }
-        return (
-            fields
-            | ({"said": quotes} if quotes else {})
-            | ({"asked": self.open_request} if self.open_request else {})
+    def entry(self) -> Entry:
+        """Return the entry of the summary."""
+        stored = SummaryEntry(
+            text=self.model_text,
+            covers=self.covers,
+            upto=self.upto,
+            style=self.style,
+            said=tuple(Quote(by, text) for by, text in self.quotes),
+            asked=self.open_request,
         )
+        return write_entry(stored)
 
     @property
     def text(self) -> str:
@@ -716,16 +706,14 @@ async def resume(
     entries = await store.history(line, before=before, kinds=(SUMMARY,))
     since = 0
     if entries:
-        summary = Summary.read(
-            entries[-1].payload, entries[-1].seq, is_imported=entries[-1].is_imported
-        )
+        summary = Summary.of(entries[-1])
         history.compact(summary)
         since = summary.upto
     said = await store.history(line, since=since, before=before)
 
     def add() -> None:
         for entry in said:
-            history.add(entry.turn, read([entry]), entry.seq, entry.payload.get("chars", 0))
+            history.add(entry.turn, read([entry]), entry.seq, chars_of(entry))
 
     await aside(len(said) * PER_ENTRY, add)
 

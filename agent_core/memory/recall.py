@@ -20,6 +20,7 @@ from agent_core.base.messages import SEND
 from agent_core.base.offload import PER_ENTRY, aside, one_at_a_time
 from agent_core.base.records import dataclass, field, replace
 from agent_core.storage import Entry, RecallMessage, SaveSaid, Store, agent_of
+from agent_core.storage.journal import MessageEntry, ReplyEntry, read_entry
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from . import dates, words
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from .signals import Lexicon
 
 
-KINDS: Final = ("user", "assistant")
+KINDS: Final = (MessageEntry.kind, ReplyEntry.kind)
 _SESSION_GAP_S: Final = 3_600.0  # a longer silence begins a session, for search
 
 
@@ -72,12 +73,13 @@ def lines(entries: Iterable[Entry]) -> list[JournalMessage]:
     for entry in entries:
         if entry.kind not in KINDS:
             continue
-        calls = [call for call in entry.payload.get("calls", ()) if call.get("name") == SEND]
-        sent = "\n".join(
-            filter(None, (argument(call.get("arguments", ""), "message") for call in calls))
-        )
-        if text := (sent or str(entry.payload.get("text", ""))).strip():
-            speaker = str(entry.payload.get("speaker") or entry.kind)
+        said = read_entry(entry)
+        if not isinstance(said, MessageEntry | ReplyEntry):
+            continue
+        calls = said.calls if isinstance(said, ReplyEntry) else ()
+        sent = [argument(call.arguments, "message") for call in calls if call.name == SEND]
+        if text := ("\n".join(filter(None, sent)) or said.text).strip():
+            speaker = said.speaker or entry.kind
             messages.append(JournalMessage(entry.seq, speaker, text, entry.at, entry.turn))
     return messages
 

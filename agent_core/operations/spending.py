@@ -11,20 +11,20 @@ from agent_core.base.records import dataclass
 from agent_core.base.settings import NamedModel
 from agent_core.base.untrusted import one_line
 from agent_core.model.prices import FILE, Prices
-from agent_core.storage import USAGE, Entry, SpentRow, Store
+from agent_core.storage import Entry, SpentRow, Store
+from agent_core.storage.journal import MessageEntry, NoticeEntry, UsageEntry, read_as, text_of
 from agent_core.views.styled_lines import Line, columns, counted, line, money
 
 from .attachments import headline
 from .history_pages import read_pages
 
-_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 _MOST_CHARS = 200  # of a message
 HEADS = ("agent", "message", "steps", "in", "cached", "out", "cost")
 
 
 @dataclass(slots=True)
 class TurnCost:
-    """The usage of one turn; `cost` is None if a price is unknown."""
+    """The usage of one turn; `cost` is None if a price is unknown. `seconds`: from its beginning to its last reply."""
 
     agent: str = ""
     message: str = ""
@@ -34,6 +34,8 @@ class TurnCost:
     completion: int = 0
     cost: float | None = 0.0
     is_estimated: bool = False
+    turn: str = ""
+    seconds: float = 0.0
 
     def add(self, turn_cost: "TurnCost") -> None:
         """Add the usage of another turn."""
@@ -45,6 +47,7 @@ class TurnCost:
             None if self.cost is None or turn_cost.cost is None else self.cost + turn_cost.cost
         )
         self.is_estimated |= turn_cost.is_estimated
+        self.seconds += turn_cost.seconds
 
     @property
     def tokens(self) -> int:
@@ -65,6 +68,7 @@ class Spending:
         self._most = most
         self.by_model: dict[str, TurnCost] = {}
         self.unpriced: set[str] = set()
+        self._began = 0.0
         self._events: set[str] = set()  # names of the events that began turns without a message
         self._prices = Prices(root, named)
 
@@ -74,7 +78,7 @@ class Spending:
             case events.TurnStarted():
                 said = headline(event.message)[:_MOST_CHARS]
                 self._events |= set() if said else {event.event}
-                self.turns.append(TurnCost(event.agent, said or event.event))
+                self.turns.append(TurnCost(event.agent, said or event.event, turn=event.turn))
                 if 0 < self._most < len(self.turns):
                     self.turns[:2] = [_sum(event.agent, self.turns[:2], "earlier turns")]
             case events.Usage():
@@ -105,20 +109,24 @@ class Spending:
         Imported entries were paid for elsewhere.
         """
         for entry in journal:
-            payload = entry.payload
-            if entry.turn != turn and not entry.is_imported:
-                turn, said = entry.turn, "" if entry.kind == USAGE else str(payload.get("text", ""))
-                self.hear(events.TurnStarted(turn=turn, agent=agent, message=said), agent, "")
-            if entry.kind == USAGE and not entry.is_imported:
-                prompt, wrote, cached = (int(payload.get(key, 0)) for key in _TOKENS)
+            if entry.is_imported:
+                continue
+            if entry.turn != turn:
+                self._began = entry.at
+                turn = entry.turn
+                started = events.TurnStarted(turn=turn, agent=agent, message=text_of(entry))
+                self.hear(started, agent, "")
+            used = read_as(UsageEntry, entry)
+            if used is not None:
                 usage = events.Usage(
                     turn=turn,
-                    prompt_tokens=prompt,
-                    completion_tokens=wrote,
-                    cached_tokens=cached,
-                    estimated=bool(payload.get("estimated")),
+                    prompt_tokens=used.prompt_tokens,
+                    completion_tokens=used.completion_tokens,
+                    cached_tokens=used.cached_tokens,
+                    estimated=used.estimated,
                 )
-                self.hear(usage, agent, str(payload.get("model", "")))
+                self.hear(usage, agent, used.model)
+                self.turns[-1].seconds = entry.at - self._began
         return turn
 
     def reread(self, said: Mapping[str, Sequence[str]]) -> None:
@@ -184,7 +192,7 @@ async def spent_since_ever(
 
     With a `token`, those in conversations that are private to another one are left out.
     """
-    kinds = ("user", "notice", USAGE)
+    kinds = (MessageEntry.kind, NoticeEntry.kind, UsageEntry.kind)
     for each in (agent, *await store.lines(agent, token=token)):
         turn = ""
         since = await store.branched_at(each)

@@ -51,7 +51,6 @@ from agent_core.registry.function import fits
 from agent_core.storage import (
     AGAIN,
     BETWEEN,
-    ENDED,
     FROM_USER,
     LIMITS_FROM,
     MAIN,
@@ -68,6 +67,7 @@ from agent_core.storage import (
     agent_of,
     dump,
 )
+from agent_core.storage.journal import EndEntry, MessageEntry, read_all, text_of, write_entry
 from sandbox.wire.strict_json import whole_characters
 
 from .entries import (
@@ -79,7 +79,6 @@ from .entries import (
     ONLY,
     POLICY,
     begun,
-    event_entry,
     facts_entry,
     is_alone,
     is_of_client,
@@ -158,6 +157,8 @@ class TurnOptions:
     restarts: bool = False  # whether an interrupted turn of the user resumes
     shape: AnswerShape | None = None  # of the reply to the message that is sent with it
     follows: bool = False  # whether a turn that runs elsewhere is told of
+
+
 _PAUSE_S: Final = 0.05  # between looks at what another process does with a message
 _LOOK_S: Final = 0.5  # between looks whether a process that tells of its turn still runs it
 _PRECEDENCE_S: Final = 1.0
@@ -165,6 +166,8 @@ _MISSED_LIMIT: Final = 20  # turns that are told of at once
 _SENT_LIMIT: Final = 1_000  # messages that are known to come from here
 # The user's message comes before those of other agents, but not before its own turn that was cut off.
 _LATER_KINDS: Final = tuple(kind for kind in BETWEEN if kind != AGAIN)
+
+
 @dataclass(slots=True)
 class TurnRunner:
     """The runner of the turns of one conversation, by its line; `turn` is the running turn."""
@@ -606,9 +609,9 @@ class TurnRunner:
         writes = [*writes, *self.session.beat()]
         why = list[Entry]()
         if ended.warning:
-            why.append(event_entry(events.Warned(message=ended.warning, fix=ended.fix)))
+            why.append(write_entry(events.Warned(message=ended.warning, fix=ended.fix)))
         if ended.why and ended.reason != "replied":
-            why.append(Entry(ENDED, {"text": ended.why}))
+            why.append(write_entry(EndEntry(text=ended.why)))
         if ended.reason == "failed":  # else the model would read the next message as one with this
             why.append(notice(UNANSWERED))
         elif ended.reason == "limits" and ended.advice:
@@ -629,7 +632,9 @@ class TurnRunner:
                 else "The program failed."
             )
             await self._settle_calls(
-                turn, "The turn ended here because the program failed.", Entry(ENDED, {"text": why})
+                turn,
+                "The turn ended here because the program failed.",
+                write_entry(EndEntry(text=why)),
             )
             writes = _closing(turn, Ended("failed", warning="The program failed."))[1]
             await turn.finish("failed", writes=writes)
@@ -657,7 +662,7 @@ async def fed(turn: Turn, store: str) -> AsyncIterator[None]:
 
     if store:
         turn.emit = tell
-        await feed.open(store, turn.line)
+        await feed.serve(store, turn.line)
     try:
         yield
     finally:
@@ -911,7 +916,8 @@ class Agent:
             return
         claimed = await claim(self._store, self.line, self._turns.owner, leaves=FROM_USER)
         if claimed is not None and claimed.attempt > 1:
-            self.restored = await settle(self._store, claimed, self.session, restarts=self.restarts)
+            is_owed = self.restarts or is_alone(claimed.event)
+            self.restored = await settle(self._store, claimed, self.session, restarts=is_owed)
             self._turns.receipt = receipt_in(await self._store.load(claimed.id))
             claimed = None
         await resume(self._store, self.line, self._history, messages_of)
@@ -1178,7 +1184,7 @@ class Agent:
             await resume(self._store, self.line, self._history, messages_of)
         said = next((entry for entry in entries if entry.kind == "user"), None)
         began = said or next((entry for entry in entries if entry.kind == "notice"), None)
-        text = str(began.payload["text"]) if began else ""
+        text = text_of(began) if began else ""
         return RemovedTurn(text, is_message=said is not None) if entries else None
 
     async def remove_turns(self) -> int:
@@ -1195,7 +1201,8 @@ class Agent:
     async def user_texts(self) -> list[str]:
         """Return what the user wrote in this conversation, including messages that a summary replaced."""
         entries = await self._store.history(self.line, kinds=("user",))
-        return [str(entry.payload["text"]) for entry in entries if not entry.payload.get("speaker")]
+        messages = [message for _, message in read_all(MessageEntry, entries)]
+        return [message.text for message in messages if not message.speaker]
 
     async def require_own_message(self) -> None:
         """Require that the last message may be sent again: it is whole, and this user wrote it.

@@ -28,17 +28,15 @@ from agent_core.storage import (
     Write,
     commit,
 )
+from agent_core.storage.journal import ReachEntry, write_entry
 from sandbox import Refused, Returned
 from sandbox.wire.large import Large
 
 from .entries import (
-    REACH,
-    call_arguments,
+    answer_to,
     call_started,
-    event_entry,
     facts_entry,
-    result,
-    showing,
+    own_arguments,
 )
 from .turn import Turn
 
@@ -256,7 +254,7 @@ class CallRecord:
         answer, texts = await self._answer_entry(plan.text, plan.outcome, _detail_of(plan))
         before = [facts_entry(did.to_json())] if did else []
         changes = [
-            event_entry(events.MemoryChanged(block=write.block.label, what=write.action))
+            write_entry(events.MemoryChanged(block=write.block.label, what=write.action))
             for write in plan.writes
             if isinstance(write, SaveBlock)
         ]
@@ -268,19 +266,22 @@ class CallRecord:
         self, text: str, word: str, detail: dict[str, Any]
     ) -> tuple[Entry, Sequence[Write]]:
         """Return the entry of an answer; of a long one, it has the beginning, and the whole is stored for `read_on`."""
-        payload, whole = first_page(text, self._answer_chars)
+        page, whole = first_page(text, self._answer_chars)
         if self._returned is not None:
-            payload, whole = large_page(text, self._returned, self._answer_chars), ()
-        answer = result(self.call, text, word, self.seconds(), detail)
-        entry = showing(answer, self._pictures)
-        own = dict[str, str]()
+            page, whole = large_page(text, self._returned, self._answer_chars), ()
+        answer = replace(
+            answer_to(self.call, text, word, self.seconds(), detail),
+            pictures=tuple(self._pictures),
+            **page,
+        )
         if self.call.id not in self.turn.journal.started:  # the answer tells of the call, too
-            own = call_arguments(self.call, self.turn.journal.fold.arguments.get(self.call.id))
-        return replace(entry, payload={**entry.payload, **payload, **own}), whole
+            asked = self.turn.journal.fold.arguments.get(self.call.id)
+            answer = replace(answer, arguments=own_arguments(self.call, asked))
+        return write_entry(answer), whole
 
     async def note_reach(self, place: str) -> None:
         """Record that the call is about to reach an address, in case its end is never seen."""
-        await self.turn.append([Entry(REACH, {"call": self.call.id, "place": place})])
+        await self.turn.append([write_entry(ReachEntry(call=self.call.id, place=place))])
 
     def take_debug_notes(self, notes: "DebugNotes", snapshot: "Snapshot") -> str:
         """Return what the answer says about breakpoints that were passed."""

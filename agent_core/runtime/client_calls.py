@@ -20,8 +20,9 @@ from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.arguments import read_exactly
 from agent_core.storage import Entry, Inbound
+from agent_core.storage.journal import CallEntry, ClientEntry, ParkedEntry, read_marks, write_entry
 
-from .entries import ANSWERS, CLIENT, POLICY, begun, result, showing
+from .entries import ANSWERS, CLIENT, begun, notice, result, showing
 from .source import GuestSource
 from .turn import SplitCalls
 from .turn_end import Ended, GoOn
@@ -157,25 +158,23 @@ class ClientFunctions(GuestSource):
                 else f" of this schema: {json.dumps(self.schema)}"
             )
             order = "A program reads your reply to this message: when you are done, reply with one JSON object"
-            shape = [Entry("notice", {"text": f"{order} and nothing else{schema or '.'}"})]
+            shape = [notice(f"{order} and nothing else{schema or '.'}")]
         if not open_calls and not given:
             return [*opening, *shape]
         is_silent = bool(given) and not inbound.payload.get(
             "text"
         )  # the client sent no text with the answers
         text = str(inbound.payload.get("text", ""))
-        policy = Policy.from_json(opening[-1].payload[POLICY])
-        began = begun(Entry(CLIENT, {"text": text, "event": inbound.kind}), inbound, policy)
+        policy = Policy.from_json(read_marks(opening[-1]).policy or {})
+        client = write_entry(ClientEntry(text=text, event=inbound.kind))
+        began = begun(client, inbound, policy)
         answers = list[Entry]()
         for call in open_calls:
             answer = answered(call, given.pop(call.id, None))
             answers.append(showing(answer, shown.get(call.id, ())))
         late = [
-            Entry(
-                "notice",
-                {
-                    "text": f"The client answered the call {id} after the conversation had gone on without it: {text}"
-                },
+            notice(
+                f"The client answered the call {id} after the conversation had gone on without it: {text}"
             )
             for id, text in given.items()
         ]
@@ -259,9 +258,9 @@ class ClientFunctions(GuestSource):
 
 def _handed_over(calls: Sequence["Call"]) -> list[Entry]:
     """Return the entries that record calls as open for a client; they are the last entries of their turn."""
-    rows = [{"id": call.id, "name": call.name} for call in calls]
-    opened = [Entry("call", {**row, "version": None, "client": True}) for row in rows]
-    return [*opened, Entry("parked", {"calls": rows})]
+    opened = [write_entry(CallEntry(id=call.id, name=call.name, client=True)) for call in calls]
+    rows = tuple({"id": call.id, "name": call.name} for call in calls)
+    return [*opened, write_entry(ParkedEntry(calls=rows))]
 
 
 def answered(call: "Call", text: str | None) -> Entry:

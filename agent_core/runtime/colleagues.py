@@ -16,8 +16,8 @@ from agent_core.base.receipt import Receipt
 from agent_core.base.records import replace
 from agent_core.base.untrusted import one_line
 from agent_core.storage import Entry, Plan, SendMessage, Store
+from agent_core.storage.journal import ParkedEntry, write_entry
 
-from .entries import event_entry
 from .host_functions import HostFunction, HostFunctions
 from .source import AgentFile, AgentProfile
 
@@ -94,7 +94,7 @@ class Colleagues(HostFunctions):
 
     def begin(self) -> Sequence[Entry]:
         """Read the files, and return the problems of them that the user was not told of yet."""
-        return [event_entry(events.Warned(message=problem)) for problem in self._directory.news()]
+        return [write_entry(events.Warned(message=problem)) for problem in self._directory.news()]
 
     def look(self) -> None:
         """Read the files, and keep what they say until the next step or the end of the turn."""
@@ -155,7 +155,7 @@ class Colleagues(HostFunctions):
         plan = _sending(
             f"Asked {whom}. Your turn ends here; the {come} as your next message.", *sends
         )
-        parked = Entry("parked", {"asks": _listed(sends)})
+        parked = write_entry(ParkedEntry(asks=tuple(_listed(sends))))
         return replace(plan, entries=(parked,), done=partial(turn.ending.parked.extend, names))
 
     def hand_off(self, turn: "Turn", name: str, brief: Mapping[str, str | Sequence[str]]) -> Plan:

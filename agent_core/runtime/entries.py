@@ -5,13 +5,12 @@ Another agent's words are data: no line of them can pass for the user's words, t
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_core import __version__
-from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
 from agent_core.base.pictures import Picture, pictures_in, with_rows
@@ -22,16 +21,27 @@ from agent_core.base.untrusted import one_line
 from agent_core.context import CALLER, Section
 from agent_core.context.history import harmless
 from agent_core.registry.validation import NotJson, read_object
-from agent_core.storage import (
-    Entry,
-    Inbound,
-    SaveText,
-    Shape,
-    Write,
-    content_hash,
-    fitting,
-    fix_of,
-    sender_of,
+from agent_core.storage import Entry, Inbound, SaveText, Write, content_hash, sender_of
+from agent_core.storage.journal import (
+    STORED_EVENTS,
+    AnswerEntry,
+    CallEntry,
+    EffectsEntry,
+    InnerAnswerEntry,
+    InnerCallEntry,
+    JournalEntry,
+    MessageEntry,
+    NoticeEntry,
+    ReachEntry,
+    ReceiptEntry,
+    ReplyEntry,
+    RequestEntry,
+    TurnMarks,
+    mark,
+    read_as,
+    read_entry,
+    text_of,
+    write_entry,
 )
 
 if TYPE_CHECKING:
@@ -50,43 +60,25 @@ ALONE: Final = "alone"
 HERE: Final = "here"
 """The key of a message whose sender runs its turn, with its own model, limits and answers, as long as it lives."""
 CLIENT: Final = "client"
-"""The key of an event for what came with it: functions of its sender, and how the reply is to be.
-
-Also the kind of the entry that begins a turn in which calls of such functions are answered.
-"""
+"""The key of an event for what came with it: functions of its sender, and how the reply is to be."""
 ANSWERS: Final = "answers"
 """The key of a message for the answers to calls of such functions."""
 AFTER: Final = "after"
 POLICY: Final = "policy"
 EXPECTS: Final = "expects"
 """The key of an event for the ID of the interrupted turn that it continues."""
-DID: Final = "did"
-"""The kind of an entry that records effects; `made` has the format of a receipt."""
-REACH: Final = "reach"
-"""The kind of an entry written before a call reaches an address (`place`) for the first time."""
-RECEIPT: Final = "receipt"
-"""The kind of the entry at the end of a turn that holds its whole receipt (`made`)."""
-BEGAN: Final = "program"
-"""The kind of an entry written when a program starts.
-
-It has the `id` of its call, its key (`program`), the digest of its `text`, the time of its first run (`at`), and what
-the user approved (`sealed`).
-"""
-INNER_CALL: Final = "inner_call"
-"""The kind of an entry written when a program's call starts; if it only computes, with the next entry.
-
-It has `program`, `ordinal`, `name`, `arguments`, `version`, and `reaches`: whether the call may have effects.
-"""
-INNER_RESULT: Final = "inner_result"
-"""The kind of an entry with the answer to an inner call."""
-INNER_GIVEN: Final = "inner_given"
-"""The kind of an entry written when a running inner call is granted something: `program`, `ordinal`."""
-KEPT: Final = "kept"
-"""The kind of an entry with the names that programs keep and their `values` as JSON."""
 SEEN: Final = "seen_pictures"
 TOLD: Final = "told_pictures"
 """The keys of a request's parameters for the captions of pictures: those that it showed, and those told in words."""
-RECEIPT_KINDS: Final = ("call", "result", INNER_CALL, INNER_RESULT, DID, REACH, RECEIPT)
+RECEIPT_KINDS: Final = (
+    CallEntry.kind,
+    AnswerEntry.kind,
+    InnerCallEntry.kind,
+    InnerAnswerEntry.kind,
+    EffectsEntry.kind,
+    ReachEntry.kind,
+    ReceiptEntry.kind,
+)
 """The kinds of entries that a receipt is built from."""
 PIPE: Final = "pipe"
 """The window of `knapper run` that reads its messages from a program."""
@@ -94,14 +86,14 @@ JOB: Final = "job"
 """The window of `knapper run --message` without a terminal."""
 SCHEDULE: Final = "schedule"
 """The window of a timer."""
-SPEAKER: Final = "speaker"
-"""The kind of an entry that records who was chosen to speak in a group, by which rule, and why."""
-STORED_EVENTS: Final[Mapping[str, type[events.StoredEvent]]] = {
-    kind.type: kind for kind in get_args(events.StoredEvent)
-}
-"""The events that are entries, by the kind of the entry."""
-RECORD_KINDS: Final = (DID, REACH, RECEIPT, *STORED_EVENTS)
+RECORD_KINDS: Final = (EffectsEntry.kind, ReachEntry.kind, ReceiptEntry.kind, *STORED_EVENTS)
 """The kinds of entries that are for the record only and do not count as progress of the turn."""
+_MESSAGE_KINDS: Final = (
+    MessageEntry.kind,
+    NoticeEntry.kind,
+    ReplyEntry.kind,
+    AnswerEntry.kind,
+)
 _POSING: Final = re.compile(r"^([^\w\n]*+)(from[^\w:：]*+[:：].*)$", re.IGNORECASE | re.MULTILINE)
 _PROGRAM: Final = re.compile(r"\[\s*knapper\s*\]", re.IGNORECASE)
 _HEADS: Final[Mapping[str, str]] = {
@@ -193,28 +185,30 @@ class ReceiptReader:
 
     def take(self, entry: Entry) -> None:
         """Add the effects that an entry records."""
-        payload = entry.payload
-        match entry.kind:
-            case "call" if payload.get("client"):
-                self.receipt.note("called", str(payload.get("name")))
-            case "call" | "inner_call" if payload.get("version"):  # built-in functions have none
-                self._running[str(payload.get("id"))] = []
-            case kind if kind == REACH:
-                self._running.get(str(payload.get("call")), []).append(str(payload.get("place")))
-            case "result" | "inner_result" if payload.get("call_id") in self._running:
-                places = self._running.pop(payload["call_id"])
-                name, outcome = str(payload.get("name")), str(payload.get("outcome"))
-                if outcome in _NOT_RUN:
-                    return
+        match read_entry(entry):
+            case CallEntry(client=True, name=name):
                 self.receipt.note("called", name)
-                if outcome == "unknown":
-                    self.receipt.note("unknown", name)
-                    for place in places:
-                        self.receipt.note("reached", place)
-                elif outcome != "returned":
-                    self.receipt.note("failed", name)
-            case kind if kind == DID and isinstance(made := payload.get("made"), dict):
+            case CallEntry() | InnerCallEntry() as call if call.version:  # built-in ones have none
+                self._running[call.id] = []
+            case ReachEntry() as reach:
+                self._running.get(reach.call, []).append(reach.place)
+            case AnswerEntry() | InnerAnswerEntry() as answer if answer.call_id in self._running:
+                self._take_answer(answer.name, answer.outcome, self._running.pop(answer.call_id))
+            case EffectsEntry(made=made):
                 self.receipt.add(Receipt.from_json(made))
+            case _:
+                pass
+
+    def _take_answer(self, name: str, outcome: str, places: Sequence[str]) -> None:
+        if outcome in _NOT_RUN:
+            return
+        self.receipt.note("called", name)
+        if outcome == "unknown":
+            self.receipt.note("unknown", name)
+            for place in places:
+                self.receipt.note("reached", place)
+        elif outcome != "returned":
+            self.receipt.note("failed", name)
 
 
 def moment(at: float) -> str:
@@ -232,17 +226,17 @@ def entry_of_agent(inbound: Inbound) -> Entry | None:
     payload, speaker = inbound.payload, ", ".join(senders(inbound))
     if inbound.kind in _HEADS:
         text = f"{_HEADS[inbound.kind].format(speaker)}\n{quoted(str(payload.get('text', '')))}"
-        return Entry("user", {"text": text, "speaker": speaker})
+        return user(text, speaker)
     if inbound.kind == "again":
         said = str(payload.get("text") or "")
-        return Entry("notice", {"text": AGAIN_OF.format(said) if said else AGAIN})
+        return notice(AGAIN_OF.format(said) if said else AGAIN)
     if inbound.kind != "answer" or not isinstance(payload.get("answers"), list):
         return None
     texts = []
     for answer in _answers(inbound):
         verb = "answers" if answer.get("state") == "answered" else "gave no answer"
         texts.append(f"[from: {_name(answer)}] {verb}:\n{quoted(str(answer.get('text', '')))}")
-    return Entry("user", {"text": "\n\n".join(texts), "speaker": speaker})
+    return user("\n\n".join(texts), speaker)
 
 
 def senders(inbound: Inbound) -> list[str]:
@@ -289,68 +283,62 @@ def is_unwatched(inbound: Inbound) -> bool:
 
 def facts_entry(made: Made) -> Entry:
     """Return the entry that records these effects."""
-    return Entry(DID, {"made": made})
+    return write_entry(EffectsEntry(made=made))
 
 
-def receipt_entry(receipt: Receipt, **end: object) -> Entry:
+def receipt_entry(receipt: Receipt, **end: Any) -> Entry:  # Any: a field of the entry
     """Return the entry of a whole receipt; `end` has what else the turn's end tells and no entry implies."""
-    return Entry(RECEIPT, {"made": receipt.to_json(), **end})
-
-
-def event_entry(event: events.StoredEvent) -> Entry:
-    """Return the entry of an event that nothing else in the journal implies."""
-    return Entry(event.type, events.stored_fields(event))
+    return write_entry(ReceiptEntry(made=receipt.to_json(), **end))
 
 
 def begun(entry: Entry, inbound: Inbound, policy: Policy) -> Entry:
     """Return the entry that begins a turn, with what the event that it is of says about the turn, and its policy."""
     said = said_by(inbound)
     trace = str(inbound.payload.get("trace") or "")
-    marks: dict[str, Any] = {"step": 0, "begins": inbound.kind, POLICY: policy.to_json()}
-    marks |= {"said": said} if said != entry.payload.get("text") else {}
-    marks |= {"trace": trace} if trace else {}
-    return sent_from(replace(entry, payload={**entry.payload, **marks}), inbound)
+    marks = TurnMarks(step=0, begins=inbound.kind, policy=policy.to_json(), said=said, trace=trace)
+    if said == text_of(entry):
+        marks = replace(marks, said=None)
+    return sent_from(mark(entry, marks), inbound)
 
 
 def sent_from(entry: Entry, inbound: Inbound) -> Entry:
     """Return the entry of a message with its id, and where it comes from."""
     if inbound.kind != "message":
         return entry
-    marks = {"message_id": inbound.id, "origin": sender_of(inbound.origin)}
-    return replace(entry, payload={**entry.payload, **marks})
+    return mark(entry, TurnMarks(message_id=inbound.id, origin=sender_of(inbound.origin)))
 
 
 def receipt_in(entries: Sequence[Entry]) -> Receipt:
     """Return the receipt of a turn: the one stored at its end, or one built from its entries."""
-    whole = next(
-        (entry.payload.get("made") for entry in reversed(entries) if entry.kind == RECEIPT), None
-    )
-    return Receipt.from_json(whole) if isinstance(whole, dict) else ReceiptReader.of(entries)
+    for entry in reversed(entries):
+        receipt_entry = read_as(ReceiptEntry, entry)
+        if receipt_entry is not None:
+            return Receipt.from_json(receipt_entry.made)
+    return ReceiptReader.of(entries)
 
 
 def user(text: str, speaker: str = "") -> Entry:
     """Return the entry of a user's message, or of another agent's, which the model reads as a user message."""
-    return Entry("user", {"text": text, "speaker": speaker} if speaker else {"text": text})
+    return write_entry(MessageEntry(text=text, speaker=speaker))
 
 
 def notice(text: str) -> Entry:
     """Return the entry of a notice from the program to the model."""
-    return Entry("notice", {"text": text})
+    return write_entry(NoticeEntry(text=text))
 
 
 def heartbeat(reason: str, protocol: MessageProtocol, now: float) -> Entry:
     """Return the entry of a heartbeat, which gives the reason why the agent is awake."""
     packed = protocol.event("heartbeat", {"reason": reason}, now)
-    return Entry("notice", {"text": f"Heartbeat: {reason}", "packed": packed})
+    return write_entry(NoticeEntry(text=f"Heartbeat: {reason}", packed=packed))
 
 
 def login(last: float | None, protocol: MessageProtocol, now: float) -> Entry:
     """Return the entry that says that the user is present, and when they were last present."""
     before = "never: this is the first time" if last is None else moment(last)
     text = f"The user is here. The last time was: {before}."
-    return Entry(
-        "notice", {"text": text, "packed": protocol.event("login", {"last_login": before}, now)}
-    )
+    packed = protocol.event("login", {"last_login": before}, now)
+    return write_entry(NoticeEntry(text=text, packed=packed))
 
 
 def entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
@@ -379,7 +367,7 @@ def showing(entry: Entry, pictures: Sequence[Picture]) -> Entry:
 def said_by(inbound: Inbound) -> str:
     """Return the text of an event: a message, or the reason for the event."""
     if (entry := entry_of_agent(inbound)) is not None:
-        return str(entry.payload["text"])
+        return text_of(entry)
     return str(inbound.payload.get("text") or inbound.payload.get("reason") or "")
 
 
@@ -398,34 +386,29 @@ def recorded_request(
     """
     names, texts = [function.name for function in functions], [section.text for section in sections]
     known = [name for name in (*names, *sorted(indexed)) if name in snapshot.functions]
-    request = {
-        "program": __version__,
-        "model": model,
-        "parameters": dict(parameters),
-        "instructions": content_hash(texts[0]) if texts else "",
-        "sections": [content_hash(text) for text in texts],
-        "functions": names,
-        "versions": {name: snapshot.functions[name].version for name in known},
-    }
-    return [Entry("request", request)], [SaveText(text) for text in texts]
+    hashes = [content_hash(text) for text in texts]
+    request = RequestEntry(
+        program=__version__,
+        model=model,
+        parameters=dict(parameters),
+        instructions=hashes[0] if hashes else "",
+        sections=tuple(hashes),
+        functions=tuple(names),
+        versions={name: snapshot.functions[name].version for name in known},
+    )
+    return [write_entry(request)], [SaveText(text) for text in texts]
 
 
 def assistant(assistant_reply: Assistant) -> Entry:
     """Return the entry of a model's reply."""
-    calls: list[dict[str, str]] = []
-    for call in assistant_reply.calls:
-        extra = {"extra": call.extra} if call.extra else {}
-        calls.append({"id": call.id, "name": call.name, "arguments": call.arguments, **extra})
-    payload: dict[str, Any] = {
-        "text": assistant_reply.text,
-        "thought": assistant_reply.thought,
-        "calls": calls,
-    }
-    if assistant_reply.reasoning:
-        payload["reasoning"] = [*assistant_reply.reasoning]
-    if assistant_reply.source:
-        payload["source"] = assistant_reply.source
-    return Entry("assistant", payload)
+    reply = ReplyEntry(
+        text=assistant_reply.text,
+        thought=assistant_reply.thought,
+        calls=assistant_reply.calls,
+        reasoning=assistant_reply.reasoning,
+        source=assistant_reply.source,
+    )
+    return write_entry(reply)
 
 
 def cut_off(text: str) -> Entry:
@@ -435,33 +418,43 @@ def cut_off(text: str) -> Entry:
 
 def call_started(call: Call, version: str | None, asked: str | None = None) -> Entry:
     """Return the entry written before a call runs; from then on it may have effects."""
-    own = call_arguments(call, asked)
-    return Entry("call", {"id": call.id, "name": call.name, "version": version, **own})
+    arguments = own_arguments(call, asked)
+    return write_entry(CallEntry(id=call.id, name=call.name, version=version, arguments=arguments))
 
 
-def call_arguments(call: Call, asked: str | None) -> dict[str, str]:
-    """Return what an entry says of a call's arguments: nothing if they are as `asked` in the model's reply."""
-    return {} if asked in (None, call.arguments) else {"arguments": call.arguments}
+def own_arguments(call: Call, asked: str | None) -> str:
+    """Return the arguments of a call for its entry: none if they are as `asked` in the model's reply."""
+    return "" if asked in (None, call.arguments) else call.arguments
 
 
 def result(
     call: Call, text: str, outcome: str, seconds: float = 0.0, detail: dict[str, Any] | None = None
 ) -> Entry:
     """Return the entry of a call's answer."""
-    payload = {"call_id": call.id, "name": call.name, "text": text}
-    return Entry(
-        "result",
-        {**payload, "outcome": outcome, "seconds": round(seconds, 6), "detail": detail or {}},
+    return write_entry(answer_to(call, text, outcome, seconds, detail))
+
+
+def answer_to(
+    call: Call, text: str, outcome: str, seconds: float = 0.0, detail: dict[str, Any] | None = None
+) -> AnswerEntry:
+    """Return what the entry of a call's answer holds."""
+    return AnswerEntry(
+        call_id=call.id,
+        name=call.name,
+        text=text,
+        outcome=outcome,
+        seconds=round(seconds, 6),
+        detail=detail or {},
     )
 
 
 def messages_of(entries: Sequence[Entry]) -> list[Message]:
     """Return the messages that the model reads; skip entries that are for the record only."""
-    return [
-        _READERS[entry.kind](_checked_payload(entry), entry.is_imported)
-        for entry in entries
-        if entry.kind in _READERS
-    ]
+    messages: list[Message] = []
+    for entry in entries:
+        if entry.kind in _MESSAGE_KINDS:
+            messages += _message_of(read_entry(entry), is_imported=entry.is_imported)
+    return messages
 
 
 def unwrapped(call: Call) -> Call:
@@ -487,69 +480,37 @@ def unwrapped(call: Call) -> Call:
 
 def calls_without_answer(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
     """Return the unanswered calls of a turn's last reply, each with whether it had started."""
-    last = max(
-        (place for place, entry in enumerate(entries) if entry.kind == "assistant"), default=None
-    )
-    if last is None:
-        return []
-    after = entries[last + 1 :]
-    answered = {_checked_payload(entry)["call_id"] for entry in after if entry.kind == "result"}
-    started = {_checked_payload(entry)["id"] for entry in after if entry.kind == "call"}
-    calls = map(unwrapped, _assistant(_checked_payload(entries[last])).calls)
+    reply: ReplyEntry | None = None
+    started: set[str] = set()
+    answered: set[str] = set()
+    for entry in entries:
+        match read_entry(entry):
+            case ReplyEntry() as reply:
+                started = set()
+                answered = set()
+            case CallEntry(id=id):
+                started.add(id)
+            case AnswerEntry(call_id=id):
+                answered.add(id)
+            case _:
+                pass
+    calls = map(unwrapped, reply.calls if reply else ())
     return [(call, call.id in started) for call in calls if call.id not in answered]
 
 
-_NEEDED: Mapping[str, Shape] = {
-    "user": {"text": str},
-    "notice": {"text": str},
-    "assistant": {"text": str, "calls": list, "reasoning?": [str], "source?": str},
-    "call": {"id": str},
-    "result": {"call_id": str, "name": str, "text": str},
-}
-
-
-def _checked_payload(entry: Entry) -> dict[str, Any]:  # Any: JSON
-    """Return the payload of an entry after checking its shape; others may have edited the state file."""
-    payload: dict[str, Any] = fitting(
-        entry.payload,
-        _NEEDED[entry.kind],
-        f"An entry of the conversation (`{one_line(entry.kind, 40)}`)",
-        fix_of(),
-    )
-    return payload
-
-
-def _assistant(payload: dict[str, Any], *, is_imported: bool = False) -> Assistant:
-    """Return the reply in an entry; one from an agent's file brings nothing that would be sent on as its endpoint's."""
-    own = {} if is_imported else payload
-    calls = tuple(
-        Call(
-            call["id"],
-            call["name"],
-            call["arguments"],
-            "" if is_imported else str(call.get("extra") or ""),
-        )
-        for call in payload["calls"]
-    )
-    reasoning = tuple(own.get("reasoning", ()))
-    return Assistant(
-        payload["text"], calls, payload.get("thought", ""), reasoning, own.get("source", "")
-    )
-
-
-_READERS: dict[str, Callable[[dict[str, Any], bool], Message]] = {
-    "user": lambda payload, is_imported: User(
-        payload["text"],
-        payload.get("packed", ""),
-        is_imported,
-        str(payload.get("speaker") or ""),
-        pictures_in(payload),
-    ),
-    "notice": lambda payload, is_imported: Notice(
-        payload["text"], payload.get("packed", ""), is_imported
-    ),
-    "assistant": lambda payload, is_imported: _assistant(payload, is_imported=is_imported),
-    "result": lambda payload, _: Answer(
-        payload["call_id"], payload["name"], payload["text"], pictures_in(payload)
-    ),
-}
+def _message_of(journal_entry: JournalEntry, *, is_imported: bool) -> Iterable[Message]:
+    """Yield the message that the model reads. A reply from an agent's file brings nothing to send to an endpoint."""
+    match journal_entry:
+        case MessageEntry(text=text, packed=packed, speaker=speaker, pictures=pictures):
+            yield User(text, packed or "", is_imported, speaker, pictures)
+        case NoticeEntry(text=text, packed=packed):
+            yield Notice(text, packed or "", is_imported)
+        case ReplyEntry(text=text, thought=thought, calls=calls) if is_imported:
+            bare = tuple(Call(call.id, call.name, call.arguments) for call in calls)
+            yield Assistant(text, bare, thought)
+        case ReplyEntry(text=text, thought=thought, calls=calls) as reply:
+            yield Assistant(text, calls, thought, reply.reasoning, reply.source)
+        case AnswerEntry(call_id=id, name=name, text=text, pictures=pictures):
+            yield Answer(id, name, text, pictures)
+        case _:
+            pass

@@ -5,27 +5,50 @@ that begins late has the same events as one that was there. Only pieces of text 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from agent_core.base import events
-from agent_core.base.events import Event
-from agent_core.base.messages import SEND, Call
-from agent_core.base.pictures import pictures_in, with_rows
+from agent_core.base.events import Event, StoredEvent
+from agent_core.base.messages import SEND
+from agent_core.base.pictures import with_rows
 from agent_core.base.receipt import Receipt
-from agent_core.base.records import dataclass, field, from_json, replace
-from agent_core.storage import USAGE, EndedTurn, Entry, agent_of, id_of, is_main
+from agent_core.base.records import dataclass, field, replace
+from agent_core.storage import EndedTurn, Entry, agent_of, id_of, is_main
+from agent_core.storage.journal import (
+    STORED_EVENTS,
+    AnswerEntry,
+    CallEntry,
+    ClientEntry,
+    JournalEntry,
+    MessageEntry,
+    NoticeEntry,
+    ReceiptEntry,
+    ReplyEntry,
+    SpeakerEntry,
+    TurnMarks,
+    UsageEntry,
+    read_entry,
+    read_marks,
+)
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
-from .entries import CLIENT, RECEIPT, SPEAKER, STORED_EVENTS, unwrapped
+from .entries import unwrapped
 
 DONE: Final = "done"
 """The state of a turn that ended with a reply."""
-_OLD_KINDS: Final = ("user", "notice", "assistant", "call", "result", RECEIPT, CLIENT)
-TOLD_KINDS: Final = (*_OLD_KINDS, USAGE, SPEAKER, *STORED_EVENTS)
+_OLD_KINDS: Final = (
+    MessageEntry.kind,
+    NoticeEntry.kind,
+    ReplyEntry.kind,
+    CallEntry.kind,
+    AnswerEntry.kind,
+    ReceiptEntry.kind,
+    ClientEntry.kind,
+)
+TOLD_KINDS: Final = (*_OLD_KINDS, UsageEntry.kind, SpeakerEntry.kind, *STORED_EVENTS)
 """The kinds of entries that a fold needs."""
-_BEGINNING: Final = ("user", "notice", CLIENT)
 _REPLY_STATES: Final = ("client_calls", "length")
 _TOKENS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
@@ -47,15 +70,15 @@ class EventFold:
     arguments: dict[str, str] = field(default_factory=dict)
     """The arguments of the last reply's calls that are not answered, by id, as the reply has them."""
     _is_begun: bool = False
-    _started: set[str] = field(default_factory=set)
+    _started_calls: set[str] = field(default_factory=set)
     _reply: str = ""
     _tokens: Counter[str] = field(default_factory=Counter)
-    _receipt: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON
+    _receipt: ReceiptEntry | None = None
 
     @classmethod
     def at(cls, line: str, first_entry: Entry) -> "EventFold":
         """Return the fold of a stored turn with this first entry."""
-        is_old = first_entry.is_imported or "step" not in first_entry.payload
+        is_old = first_entry.is_imported or read_marks(first_entry).step is None
         fold = cls(line, first_entry.turn, is_old)
         if is_old:
             fold.step = 0
@@ -65,15 +88,15 @@ class EventFold:
         """Return what is told of an entry: one event or none, but for the answer of a call that did not start."""
         if self.is_old and entry.kind not in _OLD_KINDS:
             return []
-        payload = entry.payload
-        if not self.is_old and isinstance(payload.get("step"), int):
-            self.step = payload["step"]
-        began = [replace(event, step=self.step) for event in self._beginning(entry)]
-        is_beginning = bool(began) and entry.kind in _BEGINNING
-        is_beginning |= not self.is_old and "begins" in payload
-        told = [*began]
-        if not is_beginning:
-            told += [replace(event, step=self.step) for event in self._own(entry)]
+        marks = TurnMarks() if self.is_old else read_marks(entry)
+        if marks.step is not None:
+            self.step = marks.step
+        journal_entry = read_entry(entry)
+        told = [replace(event, step=self.step) for event in self._beginning(journal_entry, marks)]
+        is_message = isinstance(journal_entry, MessageEntry | NoticeEntry | ClientEntry)
+        if not (told and is_message) and not marks.begins:
+            own = self._own(journal_entry, marks)  # a reply of an old turn begins a step
+            told += [replace(event, step=self.step) for event in own]
         if not self._is_begun:
             return []
         return [replace(event, turn=self.turn, seq=seq) for event in told]
@@ -83,148 +106,135 @@ class EventFold:
         if not self.is_old and not self._is_begun:
             return []
         is_replied = turn.state == DONE
-        made = self._receipt.get("made")
-        receipt = Receipt.from_json(made) if isinstance(made, dict) else Receipt()
+        receipt = Receipt()
         known: dict[str, Any] = {"reply": "", "steps": self.step, "usage": {}}  # Any: JSON
         if is_replied or turn.state in _REPLY_STATES:
             known["reply"] = self._reply
         if not self.is_old:
             known["usage"] = {name: self._tokens[name] for name in _TOKENS}
-            for name in known.keys() & self._receipt.keys():
-                known[name] = self._receipt[name]
+        if self._receipt is not None:
+            receipt = Receipt.from_json(self._receipt.made)
+            known["receipt"] = receipt.text
+        if self._receipt is not None and not self.is_old:
+            for name in ("reply", "steps", "usage"):
+                stored = getattr(self._receipt, name)
+                known[name] = known[name] if stored is None else stored
         ended = events.TurnEnded(
             turn=turn.id,
             step=self.step,
             seq=turn.seq,
             reason="replied" if is_replied else turn.state,
             made=receipt.to_json(),
-            receipt=receipt.text if isinstance(made, dict) else "",
             **known,
         )
         return [ended]
 
-    def _beginning(self, entry: Entry) -> list[Event]:
+    def _beginning(self, journal_entry: JournalEntry, marks: TurnMarks) -> list[Event]:
         """Return the event of the turn's beginning if this entry is it."""
-        payload = entry.payload
-        is_beginning = "begins" in payload or entry.kind == CLIENT
+        is_beginning = bool(marks.begins) or isinstance(journal_entry, ClientEntry)
         if self._is_begun or not (self.is_old or is_beginning or self.step > 0):
             return []
         self._is_begun = True
-        text = ""
         kind = "notice"
-        if entry.kind in _BEGINNING:
-            text = str(payload.get("text", ""))
-        if entry.kind == "user" or payload.get("event") == "message":
-            kind = "message"
-        trace = ""
-        sent = dict[str, Any]()  # Any: as in `_sent`
-        if not self.is_old:
-            text = str(payload.get("said", text))
-            kind = str(payload.get("begins", kind))
-            trace = str(payload.get("trace", ""))
-            sent = _sent(payload)
+        match journal_entry:
+            case MessageEntry(text=text) | ClientEntry(text=text, event="message"):
+                kind = "message"
+            case NoticeEntry(text=text) | ClientEntry(text=text):
+                pass
+            case _:
+                text = ""
+        if marks.begins:
+            kind = marks.begins
+        if marks.said is not None:
+            text = marks.said
         started = events.TurnStarted(
-            agent=agent_of(self.line), message=text, event=kind, trace=trace, **sent
+            agent=agent_of(self.line),
+            message=text,
+            event=kind,
+            trace=marks.trace,
+            message_id=marks.message_id,
+            origin=marks.origin or "",
         )
         if not is_main(self.line):
             started = replace(started, conversation=id_of(self.line))
         return [started]
 
-    def _own(self, entry: Entry) -> Sequence[Event]:
-        payload = entry.payload
-        told = list[Event]()
-        match entry.kind:
-            case "user" if not payload.get("speaker"):
-                text = str(payload.get("text", ""))
-                told = [events.MessageAdded(message=text, **_sent(payload))]
-            case "assistant":
-                told = self._replied(payload)
-            case "call":
-                told = [self._started_call(str(payload.get("id", "")), payload)]
-            case "result":
-                told = self._answered(payload)
-            case kind if kind == USAGE:
-                told = self._used(payload)
-            case kind if kind == SPEAKER:
-                told = [_speaker(payload)]
-            case kind if kind in STORED_EVENTS:
-                with suppress(KeyError, TypeError, ValueError):  # others may have written it
-                    told = [from_json(STORED_EVENTS[kind], payload)]
-            case kind if kind == RECEIPT:
-                self._receipt = payload
+    def _own(self, journal_entry: JournalEntry, marks: TurnMarks) -> Sequence[Event]:
+        told: Sequence[Event] = ()
+        match journal_entry:
+            case MessageEntry(speaker="", text=text):
+                id = marks.message_id
+                origin = marks.origin or ""
+                told = [events.MessageAdded(message=text, message_id=id, origin=origin)]
+            case ReplyEntry() as reply:
+                told = self._replied(reply)
+            case CallEntry() as call:
+                told = [self._started(call.id, call.name, call.arguments)]
+            case AnswerEntry() as answer:
+                told = self._answered(answer)
+            case UsageEntry() as usage:
+                told = self._used(usage)
+            case SpeakerEntry(name=name, rule=rule, reason=reason):
+                told = [events.SpeakerChosen(agent=name, rule=rule, reason=reason)]
+            case ReceiptEntry() as receipt:
+                self._receipt = receipt
+            case _ if isinstance(journal_entry, StoredEvent):
+                told = [journal_entry]
+            case _:
+                pass
         return told
 
-    def _replied(self, payload: Mapping[str, Any]) -> list[Event]:  # Any: JSON
+    def _replied(self, reply: ReplyEntry) -> list[Event]:
         self.step += self.is_old
-        calls = payload.get("calls", [])
-        self.arguments = {}
-        for call in calls:
-            meant = unwrapped(Call(call["id"], call["name"], call["arguments"]))
-            self.arguments[meant.id] = meant.arguments
-        self._started = set()
-        text = str(payload.get("text", ""))
-        if not text:
+        meant = map(unwrapped, reply.calls)
+        self.arguments = {call.id: call.arguments for call in meant}
+        self._started_calls = set()
+        if not reply.text:
             return []
-        if any(call["name"] == SEND for call in calls):  # text next to a sent message is a thought
-            return [events.Thought(text=text)]
-        self._reply = text
-        return [events.Text(text=text)]
+        if SEND in [call.name for call in reply.calls]:  # text next to a sent message is a thought
+            return [events.Thought(text=reply.text)]
+        self._reply = reply.text
+        return [events.Text(text=reply.text)]
 
-    def _started_call(self, id: str, payload: Mapping[str, Any]) -> Event:  # Any: JSON
-        self._started.add(id)
-        arguments = str(payload.get("arguments") or self.arguments.get(id, "{}"))
-        name = str(payload.get("name", ""))
-        return events.CallStarted(call_id=id, name=name, arguments=arguments)
+    def _started(self, id: str, name: str, arguments: str) -> Event:
+        self._started_calls.add(id)
+        own = arguments or self.arguments.get(id, "{}")
+        return events.CallStarted(call_id=id, name=name, arguments=own)
 
-    def _answered(self, payload: Mapping[str, Any]) -> list[Event]:  # Any: JSON
-        id = str(payload.get("call_id", ""))
-        name = str(payload.get("name", ""))
-        detail = payload.get("detail") or {}
-        is_first = id in self.arguments and id not in self._started and not detail.get("client")
-        began = [self._started_call(id, payload)] if is_first and not self.is_old else []
+    def _answered(self, answer: AnswerEntry) -> list[Event]:
+        id = answer.call_id
+        is_open = id in self.arguments and id not in self._started_calls
+        is_first = is_open and not self.is_old and not answer.detail.get("client")
+        began = [self._started(id, answer.name, answer.arguments)] if is_first else []
         arguments = self.arguments.pop(id, "")
-        if name == SEND:
+        if answer.name == SEND:
             with suppress(Malformed):
                 value: Any = read_json(arguments, LOOSE)
                 sent = value.get("message", "") if isinstance(value, dict) else ""
                 self._reply = str(sent) or self._reply
-        answer = events.CallAnswered(
+        answered = events.CallAnswered(
             call_id=id,
-            name=name,
-            text=str(payload.get("text", "")),
-            outcome=str(payload.get("outcome", "")),
-            seconds=float(payload.get("seconds", 0.0)),
-            detail=with_rows(detail, pictures_in(payload)),
+            name=answer.name,
+            text=answer.text,
+            outcome=answer.outcome,
+            seconds=answer.seconds,
+            detail=with_rows(answer.detail, answer.pictures),
         )
-        return [*began, answer]
+        return [*began, answered]
 
-    def _used(self, payload: Mapping[str, Any]) -> list[Event]:  # Any: JSON
-        tokens = {name: int(payload.get(name, 0)) for name in _TOKENS}
+    def _used(self, usage: UsageEntry) -> list[Event]:
+        tokens = {name: getattr(usage, name) for name in _TOKENS}
         self._tokens.update(tokens)
-        if "context_limit" not in payload:  # a request apart, which was not for a step
+        limit = usage.context_limit
+        if limit is None:  # a request apart, which was not for a step
             return []
-        limit = int(payload["context_limit"])
-        context = tokens["prompt_tokens"] + tokens["completion_tokens"] if limit else 0
+        context = usage.prompt_tokens + usage.completion_tokens if limit else 0
         return [
             events.Usage(
-                prompt_tokens=tokens["prompt_tokens"],
-                completion_tokens=tokens["completion_tokens"],
-                cached_tokens=tokens["cached_tokens"],
-                estimated=bool(payload.get("estimated")),
+                **tokens,
+                estimated=usage.estimated,
                 context_tokens=context,
                 context_limit=limit,
-                model="" if limit else str(payload.get("model", "")),
+                model="" if limit else usage.model,
             )
         ]
-
-
-def _sent(payload: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON, and two texts
-    """Return the id of the message that an entry holds, and where it comes from."""
-    return {name: str(payload.get(name, "")) for name in ("message_id", "origin")}
-
-
-def _speaker(payload: Mapping[str, Any]) -> Event:  # Any: JSON
-    name = str(payload.get("name", ""))
-    rule = str(payload.get("rule", ""))
-    reason = str(payload.get("reason", ""))
-    return events.SpeakerChosen(agent=name, rule=rule, reason=reason)

@@ -64,14 +64,14 @@ class LiveFeed:
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
     _pieces: list[Event] = field(default_factory=list)  # since the last event of the journal
 
-    async def open(self, store: str, line: str) -> None:
+    async def serve(self, store: str, line: str) -> None:
         """Bind the socket of a conversation at a store. Without one, followers read the journal."""
         for path in feed_paths(store, line)[:1]:
             try:
                 # One that a killed process left, or a file: the folder is ours, and so is the conversation.
                 path.unlink(missing_ok=True)
                 self._path = path
-                self._server = await machine.serve_locally(self._serve, path)
+                self._server = await machine.serve_locally(self._accept, path)
             except OSError:
                 await self.aclose()
 
@@ -109,7 +109,7 @@ class LiveFeed:
         self.writers.discard(writer)
         writer.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self.writers) >= _FOLLOWERS or not machine.is_own_peer(writer):
             writer.close()
             return

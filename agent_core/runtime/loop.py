@@ -25,9 +25,10 @@ from agent_core.functions.gate import tree
 from agent_core.functions.service import FunctionService, function_facts
 from agent_core.model.reading import written_calls
 from agent_core.storage import FAILURES, Inbound
+from agent_core.storage.journal import write_entry
 from sandbox.wire.strict_json import Malformed, read_json
 
-from .entries import HEARD, assistant, event_entry, heartbeat, notice
+from .entries import HEARD, assistant, heartbeat, notice
 from .turn import MAX_CALLS, Interrupted, Turn
 from .turn_end import Ended, GoOn, Reason
 
@@ -552,7 +553,7 @@ class AgentLoop:
             )
         ):
             entries.append(notice(told))
-        entries = [*map(event_entry, changes), *entries]
+        entries = [*map(write_entry, changes), *entries]
         if entries:
             await turn.append(entries, takes=[event.id for event in waiting])
         return any(event.kind in ("message", HEARD) for event in waiting)
@@ -621,7 +622,7 @@ class AgentLoop:
             await self._functions.quarantine.entered(failed, (turn.agent,)) if failed else ()
         ):
             told = notice(function_facts.quarantine_notice(news, grows=turn.grows))
-            await turn.append([event_entry(news), told])
+            await turn.append([write_entry(news), told])
         for call in done:
             self.model_session.shown.use(call.call.name)
         if turn.ending.interruption.requested:

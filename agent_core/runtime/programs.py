@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from contextlib import suppress
 from functools import partial
 from itertools import filterfalse
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from agent_core.access.call_exit import CallExit
 from agent_core.access.grants import (
@@ -58,6 +58,19 @@ from agent_core.functions.worker_api import apart_of, large_of, typed_text
 from agent_core.model.reading import meant
 from agent_core.registry.arguments import read_with
 from agent_core.storage import Entry, Plan, Store, TurnStore, Write, is_history
+from agent_core.storage.journal import (
+    AnswerEntry,
+    InnerAnswerEntry,
+    InnerCallEntry,
+    InnerGrantEntry,
+    KeptEntry,
+    ProgramEntry,
+    ReplyEntry,
+    read_all,
+    read_as,
+    read_entry,
+    write_entry,
+)
 from agent_core.storage.value_files import KEPT_DAYS
 from sandbox import (
     CallEnded,
@@ -94,7 +107,7 @@ from sandbox.wire.values import LARGE, TAG, decode, encode, kind_of, read_row
 from .allowed import ABOUT_HELPERS
 from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
 from .dispatch import Dispatcher
-from .entries import BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT, KEPT, assistant, unwrapped
+from .entries import assistant, unwrapped
 from .turn import Interrupted as StopRequested
 from .turn import Turn
 
@@ -107,6 +120,7 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
+_InnerEntry: TypeAlias = ProgramEntry | InnerCallEntry | InnerGrantEntry | InnerAnswerEntry
 _TOLD: Final = 12  # inner calls that an error lists
 _SHORT: Final = 100  # characters of a value in such a list
 _TEXT: Final = 2_000  # characters of an inner answer that is stored next to its value
@@ -308,9 +322,8 @@ class ProgramApprovals(Approvals):
         else:
             decision = await Approvals.ask(self, question)
         if self.number and decision.answer != "no":
-            await run.turn.append(
-                [Entry(INNER_GIVEN, {"program": run.key, "ordinal": self.number})]
-            )
+            given_entry = InnerGrantEntry(program=run.key, ordinal=self.number)
+            await run.turn.append([write_entry(given_entry)])
         return decision
 
     def _occasion_of(self, question: Question) -> str:
@@ -360,14 +373,17 @@ class InnerRecord(CallRecord):
 
         A call that only computes is journaled with the next entry: a grant, an address that it reaches, or its answer.
         """
-        where = {"id": self.call.id, "program": self._run.key, "ordinal": self.number}
-        what = {
-            "name": self.call.name,
-            "arguments": self.call.arguments,
-            "version": version,
-            "reaches": reaches,
-        }
-        start = Entry(INNER_CALL, {**where, **what})
+        start = write_entry(
+            InnerCallEntry(
+                id=self.call.id,
+                program=self._run.key,
+                ordinal=self.number,
+                name=self.call.name,
+                arguments=self.call.arguments,
+                version=version,
+                reaches=reaches,
+            )
+        )
         if reaches:
             await self.turn.append([start])
         else:  # running it twice has no visible effect
@@ -398,18 +414,17 @@ class InnerRecord(CallRecord):
                 if "value" in detail
                 else text
             }
-        where = {
-            "call_id": self.call.id,
-            "program": self._run.key,
-            "ordinal": self.number,
-            "name": self.call.name,
-        }
-        what = {
-            "outcome": word,
-            "text": beginning(text, _TEXT) if "value" in detail else text,
-            "detail": detail,
-        }
-        return Entry(INNER_RESULT, {**where, **what, "seconds": round(self.seconds(), 6)}), ()
+        answer = InnerAnswerEntry(
+            call_id=self.call.id,
+            program=self._run.key,
+            ordinal=self.number,
+            name=self.call.name,
+            outcome=word,
+            text=beginning(text, _TEXT) if "value" in detail else text,
+            detail=detail,
+            seconds=round(self.seconds(), 6),
+        )
+        return write_entry(answer), ()
 
     def report(self, plan: Plan) -> Done:
         """Report the call as progress of its program, which is what the user sees."""
@@ -457,18 +472,15 @@ class Programs:
         entries = [
             entry for entry in await turn.store.load(turn.origin.continues) if not entry.is_imported
         ]
-        cut = next((entry.payload for entry in reversed(entries) if _is_cut(entry)), None)
-        before = _asked_for(entries, str(cut["call_id"])) if cut else None
-        if cut is None or before is None:
+        cuts = [answer for _, answer in read_all(AnswerEntry, entries) if _is_cut(answer)]
+        before = _asked_for(entries, cuts[-1].call_id) if cuts else None
+        if before is None:
             return
-        began = [
-            entry.payload
-            for entry in entries
-            if entry.kind == BEGAN and entry.payload["id"] == cut["call_id"]
-        ]
+        programs = [program for _, program in read_all(ProgramEntry, entries)]
+        began = [program for program in programs if program.id == cuts[-1].call_id]
         call = Call(f"again_{self._clock.new_id()[-12:]}", RUN_PROGRAM, before.arguments)
         if began:
-            self._again[call.id] = str(began[0]["program"])
+            self._again[call.id] = began[0].program
         await turn.append([assistant(Assistant("", (call,)))])
         await self.dispatcher.run([call], snapshot, turn, lambda: snapshot)
 
@@ -476,9 +488,11 @@ class Programs:
         """Run a program, and close the record of its call with its value and output or its error."""
         turn = record.turn
         rows = [
-            row for row in await turn.store.history(turn.line, kinds=(KEPT,)) if not row.is_imported
+            row
+            for row in await turn.store.history(turn.line, kinds=(KeptEntry.kind,))
+            if not row.is_imported
         ]
-        kept = _kept_in(rows[-1].payload) if rows else {}
+        kept = _kept_in(rows[-1]) if rows else {}
         program = await aside(len(plan.code), ProgramText.of, plan.code)
         if not isinstance(program, ProgramText):
             return await record.close(Refused("syntax"), _not_run([program]))
@@ -560,37 +574,22 @@ class Programs:
         """Return a run whose start is on disk; an interrupted program keeps its key and journal."""
         turn, text = record.turn, _digest(program.code)
         form = _digest(await aside(len(program.code), program.form))
-        before = [
-            row
-            for row in await turn.store.history(turn.line, kinds=(BEGAN,))
-            if not row.is_imported
-        ]
+        before = await _programs_in(turn.store, turn.line)
         key = self._again.pop(record.call.id, "")
-        is_again = bool(turn.origin.continues and before and before[-1].turn != turn.id)
-        if not key and is_again and before[-1].payload.get("text") == text:
-            last = before[-1].payload  # if it was interrupted, the model requests it again
-            if any(
-                _is_cut(entry, str(last["id"])) for entry in await turn.store.load(before[-1].turn)
-            ):
-                key = str(last["program"])
-        rows = (
-            await turn.store.history(
-                turn.line, kinds=(BEGAN, INNER_CALL, INNER_GIVEN, INNER_RESULT)
-            )
-            if key
-            else []
-        )
-        rows = [row for row in rows if row.payload.get("program") == key and not row.is_imported]
-        began = next(
-            (float(row.payload["at"]) for row in rows if row.kind == BEGAN), self._clock.now()
-        )
+        if not key and turn.origin.continues and before:
+            row, last = before[-1]  # if it was interrupted, the model requests it again
+            if row.turn != turn.id and last.text == text:
+                answered = read_all(AnswerEntry, await turn.store.load(row.turn))
+                if any(_is_cut(answer, last.id) for _, answer in answered):
+                    key = last.program
+        rows = await _inner_rows(turn, key) if key else []
+        runs = [row for row in rows if isinstance(row, ProgramEntry)]
+        began = runs[0].at if runs else self._clock.now()
         run = ProgramRun(
             record, snapshot, functions, key or record.key, text, began, _journal(rows)
         )
-        run.sealed = next(
-            (row.payload["sealed"] for row in reversed(rows) if "sealed" in row.payload), ("", "")
-        )
-        is_like = not key and any(row.payload.get("form") == form for row in before)
+        run.sealed = next((row.sealed for row in reversed(runs) if row.sealed), ("", ""))
+        is_like = not key and any(program.form == form for _, program in before)
         run.loop_names = program.loop_names
         run.form, run.is_like = (
             form,
@@ -1006,15 +1005,16 @@ def _are_values(kept: Mapping[Any, Any]) -> bool:  # Any: what a worker claims
     return small <= MOST_SMALL_ALL and size <= MOST_KEPT_ALL
 
 
-def _kept_in(payload: Mapping[str, Any]) -> dict[str, Kept]:  # Any: JSON
+def _kept_in(entry: Entry) -> dict[str, Kept]:
     """Return the names that programs of the conversation have kept, with their values."""
-    values, kept = payload.get("values"), dict[str, Kept]()
-    for name, value in values.items() if isinstance(values, dict) else ():
+    kept: dict[str, Kept] = {}
+    kept_entry = read_as(KeptEntry, entry)
+    for name, value in kept_entry.values.items() if kept_entry else ():
         if isinstance(value, str):
-            kept[str(name)] = value
+            kept[name] = value
         elif isinstance(value, dict) and value.get(TAG) == LARGE:
             with suppress(ProtocolError):  # a part of it was forgotten
-                kept[str(name)] = read_row(value)
+                kept[name] = read_row(value)
     return kept
 
 
@@ -1024,7 +1024,8 @@ def _kept_entries(
     """Return the entry of the names that are kept now; none if it would be as before."""
     if left == kept and not gone:
         return []
-    return [Entry(KEPT, {"values": {name: encode(value) for name, value in left.items()}})]
+    values = {name: encode(value) for name, value in left.items()}
+    return [write_entry(KeptEntry(values=values))]
 
 
 def _left_values(
@@ -1125,18 +1126,15 @@ def _digest(text: str) -> str:
 
 
 def _beginning(run: ProgramRun) -> Entry:
-    approved = {"sealed": [*run.sealed]} if run.sealed[0] else {}
-    return Entry(
-        BEGAN,
-        {
-            "id": run.record.call.id,
-            "program": run.key,
-            "at": run.began,
-            "text": run.text,
-            "form": run.form,
-            **approved,
-        },
+    program = ProgramEntry(
+        id=run.record.call.id,
+        program=run.key,
+        at=run.began,
+        text=run.text,
+        form=run.form,
+        sealed=tuple(run.sealed) if run.sealed[0] else (),
     )
+    return write_entry(program)
 
 
 async def source_of_last_program(
@@ -1215,37 +1213,35 @@ async def _seen_runs(store: TurnStore, line: str) -> dict[str, list[tuple[str, S
 
     Within a form they are oldest first; the form of the newest program is the last.
     """
-    rows = [row for row in await store.history(line, kinds=(BEGAN,)) if not row.is_imported]
+    begun = {program.id: (row, program) for row, program in await _programs_in(store, line)}
     runs: dict[str, list[tuple[str, SeenProgram]]] = {}
-    for id, row in [*{str(row.payload["id"]): row for row in rows}.items()][-_LOOKED_AT:]:
+    for row, program in [*begun.values()][-_LOOKED_AT:]:
         entries = await store.load(row.turn)
         results = [
-            entry.payload
-            for entry in entries
-            if entry.kind == "result" and entry.payload["call_id"] == id
+            answer for _, answer in read_all(AnswerEntry, entries) if answer.call_id == program.id
         ]
-        asked = _asked_for(entries, id)
-        if asked is None or not results or results[0]["outcome"] != "returned":
+        asked = _asked_for(entries, program.id)
+        if asked is None or not results or results[0].outcome != "returned":
             continue
-        arguments, detail = read_json(asked.arguments), results[0]["detail"]
+        arguments = read_json(asked.arguments)
+        detail = results[0].detail
         code = str(arguments.get("code")) if isinstance(arguments, dict) else ""
         if code and isinstance(await aside(len(code), ProgramText.of, code), ProgramText):
             stored = detail["value"]
             is_large = isinstance(stored, dict) and stored.get(TAG) == LARGE
             value = read_row(stored) if is_large else decode(stored)
             run = SeenProgram(code, _seen_calls(detail.get("seen")), value)
-            form = str(row.payload.get("form"))
-            runs[form] = [*runs.pop(form, ()), (row.turn, run)]
+            runs[program.form] = [*runs.pop(program.form, ()), (row.turn, run)]
     return runs
 
 
 def _asked_for(entries: Sequence[Entry], call: str) -> Call | None:
     """Return a call as in the model's reply; for `call_function`, the call that it wraps."""
-    calls = [
-        row for entry in entries if entry.kind == "assistant" for row in entry.payload["calls"]
-    ]
-    row = next((row for row in calls if row["id"] == call), None)
-    return unwrapped(Call(row["id"], row["name"], row["arguments"])) if row is not None else None
+    for _, reply in read_all(ReplyEntry, entries):
+        for asked in reply.calls:
+            if asked.id == call:
+                return unwrapped(asked)
+    return None
 
 
 def _seen_calls(seen: object) -> dict[str, list[list[str]]]:
@@ -1265,51 +1261,66 @@ def _failed(text: str, detail: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSO
     return {"failed": text} | ({"raised": detail["raised"]} if "raised" in detail else {})
 
 
-def _is_cut(entry: Entry, call: str = "") -> bool:
-    payload = entry.payload
-    is_program = entry.kind == "result" and payload.get("name") == RUN_PROGRAM
-    return (
-        is_program and payload.get("outcome") == "unknown" and call in ("", payload.get("call_id"))
-    )
+def _is_cut(answer: AnswerEntry, call: str = "") -> bool:
+    is_unknown = answer.name == RUN_PROGRAM and answer.outcome == "unknown"
+    return is_unknown and call in ("", answer.call_id)
 
 
-def _journal(rows: Sequence[Entry]) -> dict[int, InnerCall]:
+async def _programs_in(store: TurnStore, line: str) -> list[tuple[Entry, ProgramEntry]]:
+    """Return the starts of the programs of a conversation, but for those that came with an agent's file."""
+    rows = await store.history(line, kinds=(ProgramEntry.kind,))
+    return [*read_all(ProgramEntry, [row for row in rows if not row.is_imported])]
+
+
+async def _inner_rows(turn: Turn, program: str) -> list[_InnerEntry]:
+    """Return what is journaled under the key of a program: its starts, and its inner calls."""
+    found: list[_InnerEntry] = []
+    kinds = tuple(kind.kind for kind in get_args(_InnerEntry))
+    for row in await turn.store.history(turn.line, kinds=kinds):
+        inner = read_entry(row)
+        if isinstance(inner, _InnerEntry) and inner.program == program and not row.is_imported:
+            found.append(inner)
+    return found
+
+
+def _journal(rows: Sequence[_InnerEntry]) -> dict[int, InnerCall]:
     """Return the inner calls that earlier runs of a program made, by number."""
     calls: dict[int, InnerCall] = {}
     for row in rows:
-        payload, number = row.payload, int(row.payload.get("ordinal", 0))
-        if row.kind == INNER_CALL:
-            reaches = bool(payload.get("reaches", True))
-            calls[number] = InnerCall(str(payload["name"]), str(payload["arguments"]), reaches)
-        elif row.kind == INNER_GIVEN and number in calls:
-            calls[number] = replace(calls[number], reaches=True)
-        elif row.kind == INNER_RESULT and number in calls:
-            answer: dict[str, Any] | None = None  # the end of an interrupted call is unknown
-            if payload["outcome"] == "returned":
-                detail = payload["detail"]
-                answer = {
-                    "value": read_row(detail["value"]) if "value" in detail else payload["text"]
-                }
-            elif payload["outcome"] != "interrupted":
-                answer = _failed(str(payload["text"]), payload["detail"])
-            calls[number] = replace(calls[number], answer=answer)
+        match row:
+            case InnerCallEntry(ordinal=number):
+                calls[number] = InnerCall(row.name, row.arguments, row.reaches)
+            case InnerGrantEntry(ordinal=number) if number in calls:
+                calls[number] = replace(calls[number], reaches=True)
+            case InnerAnswerEntry(ordinal=number) if number in calls:
+                calls[number] = replace(calls[number], answer=_inner_answer(row))
+            case _:
+                pass
     return calls
+
+
+def _inner_answer(answer: InnerAnswerEntry) -> dict[str, Any] | None:  # Any: the wire value
+    """Return a recorded answer for a program that runs again; None if the call was interrupted: its end is unknown."""
+    if answer.outcome == "interrupted":
+        return None
+    if answer.outcome != "returned":
+        return _failed(answer.text, answer.detail)
+    is_apart = "value" in answer.detail
+    return {"value": read_row(answer.detail["value"]) if is_apart else answer.text}
 
 
 def calls_made(entries: Sequence[Entry], call: str) -> list[str]:
     """Return the calls that an interrupted program had made, as lines for the model; none if it had made none."""
     lines = dict[str, str]()
-    for kind, payload in (
-        (entry.kind, entry.payload) for entry in entries
-    ):  # maybe of a stranger's state file
-        id = str(payload.get("id"))
-        if kind == INNER_CALL and id.rpartition(".")[0] == call:
-            text = f"{payload.get('name')}({payload.get('arguments')})"
-            lines[id] = f"{len(lines) + 1}. {one_line(text, _SHORT)}"
-        elif kind == INNER_RESULT and (id := str(payload.get("call_id"))) in lines:
-            lines[id] += (
-                f" → {payload.get('outcome')}: {one_line(str(payload.get('text')), _SHORT)}"
-            )
+    for entry in entries:
+        match read_entry(entry):
+            case InnerCallEntry(id=id) as inner if id.rpartition(".")[0] == call:
+                text = f"{inner.name}({inner.arguments})"
+                lines[id] = f"{len(lines) + 1}. {one_line(text, _SHORT)}"
+            case InnerAnswerEntry(call_id=id, outcome=outcome, text=text) if id in lines:
+                lines[id] += f" → {outcome}: {one_line(text, _SHORT)}"
+            case _:
+                pass
     return _call_list([*lines.values()]) if lines else []
 
 

@@ -35,6 +35,7 @@ from agent_core.storage import (
 )
 from agent_core.storage import ClaimedTurn as Claimed
 from agent_core.storage.agent_store import HELPER_RUN
+from agent_core.storage.journal import AnswerEntry, ParkedEntry, ReplyEntry, read_all, read_entry
 
 from .entries import (
     AFTER,
@@ -266,21 +267,15 @@ async def settle(
         return ""
     entries = await store.load(claimed.id)
     steps = [entry for entry in entries if entry.kind not in RECORD_KINDS]
-    if steps and steps[-1].kind == "parked":
-        state = "client_calls" if steps[-1].payload.get("calls") else "parked"
+    last = read_entry(steps[-1]) if steps else None
+    if isinstance(last, ParkedEntry):
+        state = "client_calls" if last.calls else "parked"
         await store.finish(claimed.id, claimed.attempt, state)
         return ""
-    is_between, last = (
-        claimed.event.kind in BETWEEN,
-        steps[-1] if steps and not claimed.streamed else None,
-    )
-    if (
-        (is_between or restarts)
-        and last is not None
-        and last.kind == "assistant"
-        and not last.payload.get("calls")
-    ):
-        writes = _owed_answer(claimed, AnswerAsk("", str(last.payload.get("text", ""))))
+    is_between = claimed.event.kind in BETWEEN
+    is_repeated = (is_between or restarts) and not claimed.streamed
+    if is_repeated and isinstance(last, ReplyEntry) and not last.calls:
+        writes = _owed_answer(claimed, AnswerAsk("", last.text))
         await store.finish(claimed.id, claimed.attempt, "done", writes=writes)
         return ""
     ending = [cut_off(claimed.streamed)] if claimed.streamed else closing_answers(entries)
@@ -298,10 +293,10 @@ async def settle(
         began = entry_of(claimed.event, session.style, session.clock.now())
         ending.insert(0, begun(began, claimed.event, session.usual_policy))
     # The receipts of helpers whose runs were interrupted with this turn.
-    cut_calls = [
-        entry.payload for entry in ending if entry.payload.get("outcome") == word(Unknown())
-    ]
-    runs = [run_name(str(call["name"]), claimed.id, str(call["call_id"])) for call in cut_calls]
+    runs: list[str] = []
+    for _, cut in read_all(AnswerEntry, ending):
+        if cut.outcome == word(Unknown()):
+            runs.append(run_name(cut.name, claimed.id, cut.call_id))
     receipts = [
         receipt_in(await store.history(run, kinds=RECEIPT_KINDS, with_removed=True)) for run in runs
     ]
@@ -331,10 +326,9 @@ class _Cuts:
     @classmethod
     def of(cls, claimed: Claimed, entries: Sequence[Entry]) -> "_Cuts":
         """Count one more interruption, of a turn with these entries."""
-        answers = [entry.payload for entry in entries if entry.kind == "result"]
         answered = any(
-            row["outcome"] not in _CLOSED and not row["call_id"].startswith(_BOOT)
-            for row in answers
+            given.outcome not in _CLOSED and not given.call_id.startswith(_BOOT)
+            for _, given in read_all(AnswerEntry, entries)
         )
         total, in_a_row = (int(claimed.event.payload.get(key) or 0) for key in ("cuts", "tries"))
         return cls(total + 1, 0 if answered else in_a_row + 1)

@@ -30,7 +30,6 @@ from agent_core.model.reply import (
 )
 from agent_core.storage import (
     BETWEEN,
-    USAGE,
     Amounts,
     EndedTurn,
     Entry,
@@ -42,6 +41,18 @@ from agent_core.storage import (
     Write,
     agent_of,
 )
+from agent_core.storage.journal import (
+    CallEntry,
+    MessageEntry,
+    NoticeEntry,
+    TurnMarks,
+    UsageEntry,
+    chars_of,
+    mark,
+    read_all,
+    read_entry,
+    write_entry,
+)
 from agent_core.storage.turn_store import N_BITS
 
 from .entries import (
@@ -49,7 +60,6 @@ from .entries import (
     MessageProtocol,
     ReceiptReader,
     entry_of,
-    event_entry,
     facts_entry,
     is_alone,
     messages_of,
@@ -461,12 +471,12 @@ class Turn:
             if appended.cancelled:
                 self.ending.interruption.request()
             del journal.unwritten[: len(unwritten)]
-            journal.started.update(entry.payload["id"] for entry in entries if entry.kind == "call")
+            journal.started.update(call.id for _, call in read_all(CallEntry, entries))
             for entry in entries:
                 self.work.facts.take(entry)
             journal.last = appended.last or journal.last
             for seq, entry in enumerate(entries, appended.last - len(entries) + 1):
-                self.history.add(self.id, messages_of([entry]), seq, entry.payload.get("chars", 0))
+                self.history.add(self.id, messages_of([entry]), seq, chars_of(entry))
                 for event in journal.fold.of(entry, seq):
                     if not isinstance(event, events.Text | events.Thought):  # told in pieces before
                         self.emit(event)
@@ -476,8 +486,7 @@ class Turn:
         if self.journal.fold.step != self.step:
             for place, entry in enumerate(entries):
                 if entry.kind in TOLD_KINDS:
-                    payload = {**entry.payload, "step": self.step}
-                    entries[place] = replace(entry, payload=payload)
+                    entries[place] = mark(entry, TurnMarks(step=self.step))
                     break
         return entries
 
@@ -513,7 +522,7 @@ class Turn:
 
     async def show(self, event: events.StoredEvent, /) -> None:
         """Store an event that nothing else in the journal implies, and notify the listeners of it."""
-        await self.append([event_entry(event)])
+        await self.append([write_entry(event)])
 
     def say(self, text: str) -> None:
         """Show the user something that is on disk."""
@@ -522,11 +531,19 @@ class Turn:
 
     def _pack(self, entry: Entry) -> Entry:
         """Return the entry with its message packed with type and time. A packed entry is returned unchanged."""
-        if entry.kind not in ("user", "notice") or entry.payload.get("packed"):
+        kind = "system_alert"
+        match read_entry(entry):
+            case MessageEntry() as message if message.speaker:
+                kind = "agent_message"
+            case MessageEntry() as message:
+                kind = "user_message"
+            case NoticeEntry() as message:
+                pass
+            case _:
+                return entry
+        if message.packed:
             return entry
-        spoken = "agent_message" if entry.payload.get("speaker") else "user_message"
-        kind = spoken if entry.kind == "user" else "system_alert"
-        packed = self.style.event(kind, {"message": entry.payload["text"]}, self.clock.now())
+        packed = self.style.event(kind, {"message": message.text}, self.clock.now())
         return replace(entry, payload={**entry.payload, "packed": packed})
 
     def taken_up(self, inbound: Inbound) -> Entry:
@@ -591,10 +608,10 @@ class Turn:
         }
         for name, tokens in used.items():
             self.work.tokens[name] += tokens
-        told = {} if context_limit is None else {"context_limit": context_limit}
-        self.journal.unwritten.append(
-            Entry(USAGE, {"model": model, **used, "estimated": usage.estimated, **told})
+        usage_entry = UsageEntry(
+            model=model, **used, estimated=usage.estimated, context_limit=context_limit
         )
+        self.journal.unwritten.append(write_entry(usage_entry))
 
     def spend(self, prompt_tokens: int, completion_tokens: int, model: str) -> None:
         """Count and report the tokens of a model that was asked about a function during this turn."""

@@ -150,7 +150,6 @@ from .spending_store import (
 from .sqlite import adopt, set_aside
 from .store import FUNCTIONS, LOST, WORK, Store, WorkerRow
 from .subject import (
-    ENTRY,
     BlockConflict,
     Entry,
     InboxFull,
@@ -158,13 +157,11 @@ from .subject import (
     Misfit,
     Plan,
     SaveText,
-    Shape,
     StateConflict,
     Write,
     commit,
     content_hash,
     dump,
-    fitting,
     fix_of,
 )
 from .tables import LARGEST_NUMBER, Hit, Shelf
@@ -192,10 +189,7 @@ from .transfer import copy_store, row_counts
 from .turn_store import (
     AGAIN,
     BETWEEN,
-    ENDED,
-    STREAMED,
     SUMMARY,
-    USAGE,
     AnswerAsk,
     Appended,
     ClaimedTurn,
@@ -218,8 +212,6 @@ __all__ = [
     "BEGUN",
     "BETWEEN",
     "CONVERSATION",
-    "ENDED",
-    "ENTRY",
     "FAILURES",
     "FROM_USER",
     "FUNCTIONS",
@@ -235,9 +227,7 @@ __all__ = [
     "RESTORED",
     "STATE",
     "STATE_FILE",
-    "STREAMED",
     "SUMMARY",
-    "USAGE",
     "WORK",
     "AgentName",
     "AgentRow",
@@ -345,7 +335,6 @@ __all__ = [
     "SetCap",
     "SetManifest",
     "SetThread",
-    "Shape",
     "Shelf",
     "SpendInThread",
     "SpendingRules",
@@ -381,7 +370,6 @@ __all__ = [
     "content_hash",
     "copy_store",
     "dump",
-    "fitting",
     "fix_of",
     "id_of",
     "is_agent_name",

@@ -36,6 +36,7 @@ from .conversation_store import (
     put_conversation,
 )
 from .function_store import JoinOwnSet
+from .journal import MessageEntry, NoticeEntry, write_entry
 from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
 from .names import agent_named, agent_of, is_line, is_main, line_named
 from .subject import SETTINGS, Entry, Misfit, Removal, SaveText, Write, dump, parse_row, rows_of
@@ -764,9 +765,8 @@ def _as_heard(inbox: Sequence[WholeEvent], turn_id: str) -> WholeTurn:
             parse_row(event.payload, dict) if isinstance(event.payload, str) else event.payload
         )
         text = str(payload.get("text") or payload.get("reason") or "")
-        entries.append(
-            Entry("user" if event.kind == "message" else "notice", {"text": text}, at=event.at)
-        )
+        said = MessageEntry(text=text) if event.kind == "message" else NoticeEntry(text=text)
+        entries.append(replace(write_entry(said), at=event.at))
     first, last = inbox[0].at, inbox[-1].at
     events = [replace(event, key=None, due=None) for event in inbox]
     return WholeTurn(turn_id, "imported", first, last, events, entries)

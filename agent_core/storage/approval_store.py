@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
+from agent_core.base.events import GrantAnswered, GrantAsked
 from agent_core.base.records import dataclass
 
-from .subject import Removal, Write, dump, is_signed, parse_row, sign
+from .journal import read_entry
+from .subject import Entry, Removal, Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, change, perform, query
 
 
@@ -41,7 +43,7 @@ class QuestionRow:
 class GivenAnswer:
     """An answer to a question of a turn; `version` is the digest of what the question was about."""
 
-    payload: dict[str, Any]  # Any: JSON
+    answer: GrantAnswered
     version: str
     at: float
     agent: str
@@ -214,13 +216,15 @@ class ApprovalStore(Tables):
         )
         versions = dict[str, str]()
         for (text,) in asked:
-            payload = parse_row(text, dict)
-            versions[str(payload.get("question"))] = str(payload.get("version", ""))
+            question = read_entry(Entry(GrantAsked.type, parse_row(text, dict)))
+            if isinstance(question, GrantAsked):
+                versions[question.question] = question.version
         answers = list[GivenAnswer]()
         for text, at, agent, turn, _ in reversed(rows):
-            payload = parse_row(text, dict)
-            version = versions.get(str(payload.get("question")), "")
-            answers.append(GivenAnswer(payload, version, at, agent, turn))
+            answer = read_entry(Entry(GrantAnswered.type, parse_row(text, dict)))
+            if isinstance(answer, GrantAnswered):
+                version = versions.get(answer.question, "")
+                answers.append(GivenAnswer(answer, version, at, agent, turn))
         return answers
 
     @query

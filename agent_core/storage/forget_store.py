@@ -18,6 +18,7 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from .agent_store import HELPER_RUN, DropAgent
 from .conversation_store import name_conversation
+from .journal import SummaryEntry, read_as
 from .search_index import numbers
 from .subject import Entry, content_hash, dump, parse_row, sign
 from .tables import SqlSession, Tables, drop_texts, perform, query, text_hashes
@@ -25,8 +26,8 @@ from .turn_store import N_BITS, SAID, SUMMARY, Inbound, entries_of
 
 Words: TypeAlias = Callable[[str, float | None, Sequence[str]], str]
 """Maps the text, time and tags of a row to the words that the word index stores for it."""
-Resummarize: TypeAlias = Callable[[dict[str, Any], Sequence[Entry]], dict[str, Any] | None]
-"""Maps a summary and the remaining messages that it covers to a new summary; None if nothing remains."""
+Resummarize: TypeAlias = Callable[[Entry, Sequence[Entry]], Entry | None]
+"""Maps a summary's entry and the remaining messages that it covers to a new summary; None if nothing remains."""
 
 _OURS: Final = frozenset(
     (
@@ -627,17 +628,16 @@ def _resummarize(session: SqlSession, erasure: Erasure, agent: str, since: int) 
     sql = "select e.seq, e.payload, t.line from entry e join turn t on t.seq = e.turn where t.agent = ? and e.kind = ?"
     count = 0
     for seq, text, line in session.all(sql, agent, SUMMARY):
-        payload = parse_row(text, dict)
-        if int(payload.get("upto", 0)) < since:
+        entry = Entry(SUMMARY, parse_row(text, dict))
+        summary = read_as(SummaryEntry, entry)
+        if summary is None or summary.upto < since:
             continue
         count += 1
-        summary = erasure.resummarize(
-            payload, entries_of(session, line, int(payload["upto"]), SAID)
-        )
-        if summary is None:
+        left = erasure.resummarize(entry, entries_of(session, line, summary.upto, SAID))
+        if left is None:
             session.all("delete from entry where seq = ?", seq)
         else:
-            session.all("update entry set payload = ? where seq = ?", dump(summary), seq)
+            session.all("update entry set payload = ? where seq = ?", dump(left.payload), seq)
     return count
 
 

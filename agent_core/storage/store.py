@@ -27,10 +27,11 @@ from .call_store import CallStore
 from .conversation_store import ConversationStore
 from .forget_store import ForgetStore
 from .function_store import FunctionStore
+from .journal import AnswerEntry, CallEntry, JournalEntry, ReplyEntry, read_entry
 from .memory_store import MemoryStore
 from .names import AgentName, agent_of, is_agent_name, is_line, is_main
 from .spending_store import SpendingStore
-from .subject import ENTRY, Misfit, parse_row
+from .subject import Entry, Misfit, parse_row
 from .tables import SqlSession, Tables, query
 from .thread_store import ThreadStore
 from .token_store import TokenStore
@@ -254,9 +255,9 @@ class _TurnCheck:
                 )
             last = attempt
             try:
-                read = parse_row(payload, ENTRY.get(kind, dict))
+                read = read_entry(Entry(kind, parse_row(payload, dict)))
                 if attempt != IMPORTED:  # imported entries are not checked further
-                    self._entry(kind, read)
+                    self._entry(read)
                     self.knows_all = (
                         is_whole and kind != _CLIENT and (self.knows_all or kind == "assistant")
                     )
@@ -265,21 +266,19 @@ class _TurnCheck:
         if self.state not in _UNENDED:
             self._note_unanswered()
 
-    def _entry(self, kind: str, payload: dict[str, Any]) -> None:  # Any: JSON
-        match kind:
-            case "assistant":
+    def _entry(self, journal_entry: JournalEntry) -> None:
+        match journal_entry:
+            case ReplyEntry(calls=calls):
                 self._note_unanswered()
-                self.asked = {call["id"] for call in payload.get("calls", ())}
+                self.asked = {call.id for call in calls}
                 self.begun, self.answered = set(), set()
-            case "call":
-                id = payload.get("id", "")
+            case CallEntry(id=id):
                 if id in self.begun:
                     self.faults.append(f"the call {id} was started twice")
                 elif id in self.answered:
                     self.faults.append(f"the call {id} was started after its answer")
                 self.begun.add(id)
-            case "result":
-                id = payload.get("call_id", "")
+            case AnswerEntry(call_id=id):
                 if id in self.answered:
                     self.faults.append(f"the call {id} was answered twice")
                 elif self.knows_all and id not in self.asked | self.begun:

@@ -41,29 +41,6 @@ TEXTS: Final = (str, [str])
 """The shape of a block's value."""
 
 
-_SPOKEN: Final = {"text?": str, "packed?": str, "chars?": int, "speaker?": (str, None)}
-ENTRY: Final[dict[str, Shape]] = {
-    "user": _SPOKEN,
-    "notice": _SPOKEN,
-    "assistant": {
-        "text?": str,
-        "thought?": (str, None),
-        "chars?": int,
-        "reasoning?": [str],
-        "source?": str,
-        "calls?": [{"id": str, "name": str, "arguments": str, "extra?": str}],
-    },
-    "call": {"id?": str, "name?": str, "version?": (str, None)},
-    "result": {
-        "call_id?": str,
-        "name?": str,
-        "text?": str,
-        "whole?": str,
-        "outcome?": str,
-        "chars?": int,
-    },
-}
-"""The shape of the payload by kind of entry, as far as it is fixed."""
 SETTINGS: Final = {"preset?": str, "memory_class?": str, "paused_until?": (float, None)}
 """The shape of an agent's settings."""
 
@@ -225,10 +202,13 @@ class Entry:
     at: float = 0.0
     seq: int = 0
     is_imported: bool = False
+    held: Any = field(init=False, repr=False, compare=False)
+    """What `read_entry` made of the payload; None before. Any: this module does not know the classes."""
 
     def __post_init__(self) -> None:
         """Make all texts whole, so that the entry is in this process what it is in the store."""
         object.__setattr__(self, "payload", whole_value(self.payload))
+        object.__setattr__(self, "held", None)
 
 
 def content_hash(text: str) -> str:

@@ -9,14 +9,14 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from agent_core.base.errors import LostLease, StorageError
-from agent_core.base.records import dataclass, field
+from agent_core.base.records import dataclass, field, replace
 from sandbox.wire.strict_json import whole_value
 
 from .block_store import shared_versions
 from .conversation_store import leave_out, name_conversation, recall_scope, stretches
+from .journal import StreamedEntry, SummaryEntry, read_entry, write_entry
 from .names import agent_of, is_main, line_named
 from .subject import (
-    ENTRY,
     Entry,
     InboxFull,
     Misfit,
@@ -30,17 +30,7 @@ from .tables import LARGEST_NUMBER, Row, SqlSession, Tables, apply, change, quer
 SAID = ("user", "assistant", "call", "result", "notice")
 """The kinds of entries that are part of the conversation; others (such as `request`) explain it."""
 
-USAGE = "usage"
-"""The kind of an entry with the tokens of a model request: `model`, `…_tokens`, and whether it is `estimated`."""
-
-STREAMED = "streamed"
-"""The kind of an entry that is not in the journal yet: the displayed part of an unfinished reply."""
-
-ENDED = "ended"
-"""The kind of an entry that says why a turn ended without a reply: `text`, as shown to the user."""
-
-SUMMARY = "summary"
-"""The kind of an entry that replaces earlier messages in the context."""
+SUMMARY = SummaryEntry.kind
 
 AGAIN: Final = "again"
 BETWEEN: Final = ("note", "ask", "answer", "handoff", "stop", AGAIN)
@@ -389,7 +379,11 @@ class TurnStore(Tables):
     def streamed(self, session: SqlSession, line: str) -> list[Entry]:
         """Return the stored part of an unfinished reply: it is still streaming, or was cut off."""
         sql = "select streamed, n, id, started from turn where line = ? and state = 'open' and streamed <> ''"
-        return [Entry(STREAMED, {"text": text}, *place) for text, *place in session.all(sql, line)]
+        entries = list[Entry]()
+        for text, n, turn, at in session.all(sql, line):
+            streamed = write_entry(StreamedEntry(text=text))
+            entries.append(replace(streamed, n=n, turn=turn, at=at))
+        return entries
 
     @change
     def finish(
@@ -703,10 +697,15 @@ def _drop_resumption(session: SqlSession, line: str) -> None:
 
 
 def _entries(rows: list[tuple[Any, ...]]) -> list[Entry]:  # Any: columns as SQLite types them
-    return [
-        Entry(kind, parse_row(payload, ENTRY.get(kind, dict)), n, turn, at, seq, bool(is_imported))
-        for kind, payload, n, turn, at, seq, is_imported in rows
-    ]
+    entries: list[Entry] = []
+    for kind, payload, n, turn, at, seq, is_imported in rows:
+        entry = Entry(kind, parse_row(payload, dict), n, turn, at, seq, bool(is_imported))
+        if kind in SAID:
+            read_entry(
+                entry
+            )  # whoever reads a conversation is told of damage here, by the agent's name
+        entries.append(entry)
+    return entries
 
 
 def _load(session: SqlSession, turn: str) -> list[Entry]:

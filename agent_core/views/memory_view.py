@@ -1,6 +1,6 @@
 """An agent's memory as JSON and as lines: blocks, sections, their history, and search results."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING, Any
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UsageError
 from agent_core.base.matching import ComparisonBudget, blamed, did_you_mean
-from agent_core.base.messages import SEND
+from agent_core.base.messages import SEND, Call
 from agent_core.base.untrusted import fence, one_line
 from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.classes import value_lines
 from agent_core.memory.search import ResultPage, coverage, excerpt
 from agent_core.memory.words import stems
-from agent_core.runtime.entries import RECEIPT, receipt_in
-from agent_core.storage import STREAMED, SUMMARY, Entry
+from agent_core.runtime.entries import receipt_in
+from agent_core.storage import Entry
+from agent_core.storage.journal import (
+    AnswerEntry,
+    MessageEntry,
+    NoticeEntry,
+    ReceiptEntry,
+    ReplyEntry,
+    StreamedEntry,
+    SummaryEntry,
+    read_all,
+    read_entry,
+)
 from agent_core.storage.turn_store import N_BITS
 from agent_core.workspace.forgetting import MOST_LINES, ForgetReport, place_of
 from sandbox.wire.lines import bare_lines
@@ -473,52 +484,51 @@ def transcript_document(
 
 
 def _turn(agent: str, turn: Sequence[Entry]) -> Iterator[str]:
-    results = {
-        entry.payload.get("call_id"): entry.payload for entry in turn if entry.kind == "result"
-    }
+    answers = {answer.call_id: answer for _, answer in read_all(AnswerEntry, turn)}
     for entry in turn:
-        text = str(entry.payload.get("text") or "").strip()
-        match entry.kind:
-            case "user":
-                yield f"**You:** {text}"
-            case "assistant":
-                calls = entry.payload.get("calls") or ()
-                sent = [_message(call) for call in calls if call.get("name") == SEND]
-                if text:  # text next to a sent message is a thought
-                    yield "*" + " ".join(bare_lines(text)) + "*" if sent else f"**{agent}:** {text}"
-                others = [
-                    _call(call, results.get(call.get("id")))
-                    for call in calls
-                    if call.get("name") != SEND
-                ]
-                if others:
-                    yield "\n".join(others)
-                yield from (f"**{agent}:** {message}" for message in sent)
-            case "notice":
-                yield "\n".join(f"> {row}" for row in bare_lines(text))
-            case kind if kind == STREAMED:
-                yield f"**{agent}:** {text} […]"
+        match read_entry(entry):
+            case MessageEntry(text=text):
+                yield f"**You:** {text.strip()}"
+            case ReplyEntry() as reply:
+                yield from _reply(agent, reply, answers)
+            case NoticeEntry(text=text):
+                yield "\n".join(f"> {row}" for row in bare_lines(text.strip()))
+            case StreamedEntry(text=text):
+                yield f"**{agent}:** {text.strip()} […]"
                 yield "> The reply is cut off here: the program was stopped, or the rest is still coming."
-            case kind if kind == SUMMARY:
+            case SummaryEntry():
                 yield "> What was said before this was summarized for the model."
-            case kind if kind == RECEIPT:
+            case ReceiptEntry():
                 yield f"> This turn: {fence(receipt_in([entry]).text, _LONGEST)}"
             case _:
                 pass
 
 
-def _message(call: dict[str, Any]) -> str:  # Any: JSON
+def _reply(agent: str, reply: ReplyEntry, answers: Mapping[str, AnswerEntry]) -> Iterator[str]:
+    text = reply.text.strip()
+    sent = [_message(call) for call in reply.calls if call.name == SEND]
+    if text and sent:  # text next to a sent message is a thought
+        yield f"*{' '.join(bare_lines(text))}*"
+    elif text:
+        yield f"**{agent}:** {text}"
+    others = [_call(call, answers.get(call.id)) for call in reply.calls if call.name != SEND]
+    if others:
+        yield "\n".join(others)
+    yield from (f"**{agent}:** {message}" for message in sent)
+
+
+def _message(call: Call) -> str:
     try:
-        arguments = read_json(str(call.get("arguments") or "{}"), LOOSE)
+        arguments = read_json(call.arguments or "{}", LOOSE)
     except ValueError:
-        return str(call.get("arguments"))
+        return call.arguments
     return str(arguments.get("message", "")) if isinstance(arguments, dict) else str(arguments)
 
 
-def _call(call: dict[str, Any], result: dict[str, Any] | None) -> str:  # Any: JSON
-    shown = fence(compact_call(str(call.get("name")), str(call.get("arguments") or "")), _LONGEST)
-    if result is None:
+def _call(call: Call, answer: AnswerEntry | None) -> str:
+    shown = fence(compact_call(call.name, call.arguments), _LONGEST)
+    if answer is None:
         return f"- {shown}: no answer"
-    answer = fence(str(result.get("text", "")).strip(), _LONGEST)
-    outcome = str(result.get("outcome", ""))
-    return f"- {shown} → {answer}" + (f" ({outcome})" if outcome not in ("", "returned") else "")
+    text = fence(answer.text.strip(), _LONGEST)
+    is_plain = answer.outcome in ("", "returned")
+    return f"- {shown} → {text}" if is_plain else f"- {shown} → {text} ({answer.outcome})"

@@ -50,7 +50,7 @@ Document: TypeAlias = Mapping[str, Any]  # Any: JSON of a published form
 _LONGEST_READ = (
     100_000  # characters of arguments: parsing and formatting them takes some milliseconds
 )
-_ASKED = {  # the questions of the stages that report a note
+ASKED = {  # the questions of the stages that report a note
     "duplicate": "is it there already?",
     "examples": "do its examples hold?",
     "fitted": "does it compute what its examples show?",
@@ -141,7 +141,7 @@ def stage_lines(judgment: "Judgment") -> list[Line]:
     count = f"{len(stages)}" if len(whole) == len(stages) else f"{len(whole)} of {len(stages)}"
     told = [stage for stage in stages if stage.note and (stage in ran or stage.late)]
     notes = [
-        f"{'– ' * stage.late}{stage.stage}: {_ASKED.get(stage.stage, '')} {stage.note}"
+        f"{'– ' * stage.late}{stage.stage}: {ASKED.get(stage.stage, '')} {stage.note}"
         for stage in told
     ]
     head = f"checked by the gate in {count} stages{', among them:' if notes else ''}"

@@ -24,6 +24,7 @@ from agent_core.memory import dates, words
 from agent_core.registry.source import OF_THE_PROGRAM
 from agent_core.runtime.entries import messages_of, said_by
 from agent_core.storage import Erasure, MessageGone, Store, TurnsGone, ValueFiles
+from agent_core.storage.journal import text_of
 from agent_core.storage.picture_files import PictureFiles
 from sandbox.wire.lines import bare_lines
 
@@ -132,7 +133,7 @@ class Forgetting:
         erasure = Erasure(
             MessageGone(agent, 0),
             words.indexed,
-            lambda payload, entries: rebuilt(payload, messages_of(entries)),
+            lambda summary, entries: rebuilt(summary, messages_of(entries)),
             said_by,
             OF_THE_PROGRAM,
         )
@@ -221,7 +222,7 @@ class Forgetting:
             for entry in await self._store.history(
                 line, since=await self._store.branched_at(line), with_removed=True
             ):
-                texts = bare_lines(str(entry.payload.get("text", "")))
+                texts = bare_lines(text_of(entry))
                 if isinstance(target, Mention):
                     texts = [target.around(text, _LINE_CHARS) for text in texts]
                 elif entry.seq >> _SHIFT not in target.turns:

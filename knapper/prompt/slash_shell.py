@@ -22,6 +22,7 @@ from agent_core.operations.commands.functions import results_of, revoked
 from agent_core.operations.verb import Door, SourceProgress
 from agent_core.runtime.agent import Agent
 from agent_core.storage import AgentName, agent_named, id_of, line_named
+from agent_core.storage.journal import text_of
 from agent_core.views.function_view import shown_line
 from agent_core.views.result import Result
 from agent_core.views.styled_lines import Line, line
@@ -392,7 +393,7 @@ async def reload_after_forget(conversation: Conversation) -> None:
             here.line if agent == here.name else agent, kinds=("user", "notice"), with_removed=True
         )
         begun[agent] = {
-            entry.turn: headline(str(entry.payload["text"]))
+            entry.turn: headline(text_of(entry))
             for kind in ("notice", "user")  # the message, or otherwise the notice
             for entry in entries[::-1]
             if entry.kind == kind

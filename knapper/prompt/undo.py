@@ -19,8 +19,9 @@ from agent_core.functions.service.history import Version
 from agent_core.operations.attachments import headline
 from agent_core.operations.manual_edits import set_up_block
 from agent_core.operations.verb import CHANGED
-from agent_core.runtime.entries import RECEIPT, receipt_in
+from agent_core.runtime.entries import receipt_in
 from agent_core.storage import RESTORED, BlockChange, Entry, StateRow
+from agent_core.storage.journal import MessageEntry, ReceiptEntry, read_all
 from agent_core.views.agent_view import text_of
 from agent_core.views.agent_view import verdict_lines as helper_lines
 from agent_core.views.memory_view import edit_says
@@ -205,7 +206,7 @@ async def _last_turn(conversation: Conversation) -> Undoing:
     store = conversation.workspace.store
     page = await store.history_page(
         conversation.agent.line,
-        kinds=(RECEIPT,),
+        kinds=(ReceiptEntry.kind,),
         count=_RECEIPT_LIMIT,
         most_bytes=_BYTE_LIMIT,
         is_newest=True,
@@ -255,7 +256,7 @@ def _staying(receipt: Receipt) -> list[Line]:
 
 def _turn(entries: Sequence[Entry]) -> str:
     """Return the words for a turn: what the user said in it."""
-    said = next((str(entry.payload["text"]) for entry in entries if entry.kind == "user"), "")
+    said = next((message.text for _, message in read_all(MessageEntry, entries)), "")
     return f" what “{one_line(headline(said), 40)}” did" if said else ""
 
 

@@ -14,7 +14,6 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import h11
@@ -22,7 +21,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -45,6 +44,7 @@ from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
+from .page_files import PAGE, PageFiles
 from .picture_door import PATH as PICTURE_PATH
 from .picture_door import PictureDoor
 from .responses import DoorEntry, answered, error_response, failure, json_response
@@ -112,14 +112,6 @@ OPERATIONS.extend(api_of(one) for verbs in DEFINED.values() for one in verbs.val
 OPERATIONS.sort(key=attrgetter("path", "method"))
 """All operations by path; a fixed part comes before a parameter in its place."""
 _GRACE_S: Final = 10.0
-_PAGES: Final = Path(__file__).with_name("page")
-_PAGE: Final = {"/": "index.html", "/login": "index.html"} | {
-    f"/page/{path.name}": path.name for path in sorted(_PAGES.glob("*.[cj]s*"))
-}
-_POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:;"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 _HOST: Final = re.compile(r"([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?")
 _LATE: Final = (
     "agent_core.model.client",
@@ -225,7 +217,9 @@ def application(rooms: Rooms, login: LoginDoor, http_doors: Iterable[HttpDoor]) 
     ]
     routes += [Route("/openapi.json", described), Route("/login", login.log_in, methods=["POST"])]
     routes += [Route(LINKS, login.new_link, methods=["POST"])]
-    routes += [Route(address, partial(_page, name)) for address, name in _PAGE.items()]
+    pages = PageFiles.read()
+    routes += [Route(address, pages.first) for address in ("/", "/login")]
+    routes.append(Route(f"{PAGE}/{{name:path}}", pages.part))
     routes += [Route(PICTURE_PATH, PictureDoor(rooms).answer, methods=["GET"])]
     routes += [Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"])]
     for door in http_doors:
@@ -486,11 +480,6 @@ def _bind(options: ServeOptions) -> socket.socket:
 def _authority(host: str, port: int | None = None) -> str:
     name = f"[{host}]" if ":" in host else host
     return name if port is None else f"{name}:{port}"
-
-
-async def _page(name: str, _: Request) -> Response:
-    headers = {"Content-Security-Policy": _POLICY, "Cache-Control": "no-cache"}
-    return FileResponse(_PAGES / name, headers=headers)
 
 
 async def _refuse(_: Request, error: Exception) -> Response:

@@ -13,7 +13,7 @@ ASKED = Entry(
     "assistant",
     {"text": "", "calls": [{"id": "c1", "name": "note", "arguments": "{}"}], "thought": ""},
 )
-STARTED = Entry("call", {"id": "c1", "name": "note", "arguments": {}, "step": 1})
+STARTED = Entry("call", {"id": "c1", "name": "note", "arguments": "{}", "step": 1})
 ANSWERED = Entry(
     "result",
     {

@@ -6,6 +6,7 @@ from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, U
 from agent_core.context import History, Summary
 from agent_core.context.compaction import CompactionOrder, summarize
 from agent_core.functions import answers
+from agent_core.storage import Entry
 from sandbox import Returned
 
 ORDER = CompactionOrder(tail=400, chars=900, material=8_000)
@@ -44,7 +45,7 @@ async def summed_up(
 
     made = await summarize(history, ORDER, ask)
     assert made is not None
-    return Summary.read(made[0].payload(), 50)  # as storage returns it
+    return Summary.of(replace(made[0].entry(), seq=50))  # as storage returns it
 
 
 def by_user(summary: Summary) -> list[str]:
@@ -148,9 +149,9 @@ async def test_what_the_user_asked_for_is_not_taken_from_a_text_nor_into_the_nex
 
 async def test_a_summary_that_was_stored_as_one_text_is_read_and_its_facts_stay() -> None:
     text = "People: Brunhilde.\nAlso said:\n- user: She was born in 1987."
-    old = Summary.read({"text": text, "covers": 4, "upto": 9}, 10)
+    old = Summary.of(Entry("summary", {"text": text, "covers": 4, "upto": 9}, seq=10))
     assert old.text == text
-    assert Summary.read(old.payload(), 10) == old
+    assert Summary.of(replace(old.entry(), seq=10)) == old
     after = await summed_up(history_of(later(20), old))
     assert "Brunhilde" in after.text
     assert "1987" in after.text

@@ -182,7 +182,7 @@ def test_a_turn_that_was_killed_goes_on_with_resume_and_then_takes_the_message(
     tmp_path: Path,
 ) -> None:
     slow = Say(SLOWLY, pause_s=0.05)
-    goes_on = Expect(Say("As I said."), contains("cut off. Go on"))
+    goes_on = Expect(Say("As I said."), contains("begins with “tell me all”. Go on with it"))
     with scripted([slow, goes_on, Say("And that."), slow, Say("Onwards.")]) as model:
         cut_off(tmp_path, *flags(model), "--message", "tell me all")
         done = knapper("run", *flags(model), "--resume", "--message", "and more", cwd=tmp_path)

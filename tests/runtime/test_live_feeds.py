@@ -49,7 +49,7 @@ async def connected() -> LiveReader:
 
 async def test_who_comes_late_has_the_running_step_from_its_beginning() -> None:
     feed = LiveFeed("t", lambda: None)
-    await feed.open(STORE, LINE)
+    await feed.serve(STORE, LINE)
     feed.tell(piece("before", seq=7))
     feed.tell(piece("a"))
     feed.tell(piece("b"))
@@ -68,7 +68,7 @@ async def test_who_comes_late_has_the_running_step_from_its_beginning() -> None:
 async def test_a_follower_ends_the_turn() -> None:
     ended = asyncio.Event()
     feed = LiveFeed("t", ended.set)
-    await feed.open(STORE, LINE)
+    await feed.serve(STORE, LINE)
     reader = await connected()
     reader.end_turn()
     async with asyncio.timeout(10):
@@ -93,7 +93,7 @@ async def test_a_file_or_a_socket_of_a_killed_process_in_the_way_is_replaced(
     leave(own_path())
     assert await LiveReader.connect(STORE, LINE, asyncio.Event()) is None
     feed = LiveFeed("t", lambda: None)
-    await feed.open(STORE, LINE)
+    await feed.serve(STORE, LINE)
     assert own_path().stat().st_mode & 0o777 == 0o600
     (await connected()).close()
     await feed.aclose()
@@ -128,7 +128,7 @@ async def test_a_folder_that_others_may_enter_has_no_socket(
     change(path.parent)
     assert path not in feed_paths(STORE, LINE)
     feed = LiveFeed("t", lambda: None)
-    await feed.open(STORE, LINE)
+    await feed.serve(STORE, LINE)
     feed.tell(piece("a"))
     (await connected()).close()  # in another one
     await feed.aclose()
@@ -170,7 +170,7 @@ async def test_what_says_nothing_that_is_known_is_not_followed(said: bytes) -> N
 
 async def test_events_of_a_later_version_are_left_out() -> None:
     feed = LiveFeed("t", lambda: None)
-    await feed.open(STORE, LINE)
+    await feed.serve(STORE, LINE)
     reader = await connected()
     later = {"seq": 0, "event": {"type": "of_tomorrow", "text": "x"}}
     for writer in [*feed.writers]:

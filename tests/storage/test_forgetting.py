@@ -53,8 +53,8 @@ NAME = "Quillon"
 
 
 def erasing(target: Any) -> Erasure:
-    def summed(payload: dict[str, Any], entries: Sequence[Entry]) -> dict[str, Any] | None:
-        return rebuilt(payload, messages_of(entries))
+    def summed(summary: Entry, entries: Sequence[Entry]) -> Entry | None:
+        return rebuilt(summary, messages_of(entries))
 
     return Erasure(target, words.indexed, summed, said_by)
 

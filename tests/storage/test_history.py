@@ -1,10 +1,45 @@
 """The contents of an agent's conversation, in order, across turns and starts."""
 
 from collections.abc import Callable
+from typing import Any, get_args
 
 import pytest
 
+from agent_core.base import events
+from agent_core.base.messages import Call
 from agent_core.storage import AgentRow, DropAgent, Entry, Misfit, Store
+from agent_core.storage.journal import (
+    AnswerEntry,
+    CallEntry,
+    ClientEntry,
+    EffectsEntry,
+    EndEntry,
+    InnerAnswerEntry,
+    InnerCallEntry,
+    InnerGrantEntry,
+    JournalEntry,
+    KeptEntry,
+    MessageEntry,
+    NoticeEntry,
+    OwnEntry,
+    ParkedEntry,
+    ProgramEntry,
+    Quote,
+    ReachEntry,
+    ReceiptEntry,
+    ReplyEntry,
+    RequestEntry,
+    SpeakerEntry,
+    StreamedEntry,
+    SummaryEntry,
+    TurnMarks,
+    UnknownEntry,
+    UsageEntry,
+    mark,
+    read_entry,
+    read_marks,
+    write_entry,
+)
 from tests.storage.support import ManualClock, begin, say, texts, user
 
 
@@ -158,3 +193,93 @@ async def test_a_page_of_the_history_has_as_many_bytes_as_it_may_and_at_least_on
     )
     assert [text[0] for text in texts(before.entries)] == ["b", "c"]
     assert (await store.history_page("other", count=1, most_bytes=1)).entries == []
+
+
+CALL = Call("c", "f", "{}", '{"id": 1}')
+INNER: dict[str, Any] = {"program": "p", "ordinal": 1}
+HELD: list[OwnEntry | events.StoredEvent] = [
+    MessageEntry(text="t", speaker="ann", packed="{}", whole="ab", chars=9),
+    NoticeEntry(text="t", packed="", unheard=True),
+    ReplyEntry(text="t", thought="h", calls=(CALL,), reasoning=("{}",), source="s"),
+    ReplyEntry(text="t", speaker="ann", to="bob", whole="ab", chars=9),
+    CallEntry(id="c", name="f", version="v", arguments="{}"),
+    CallEntry(id="c", name="f", client=True),
+    AnswerEntry(call_id="c", name="f", text="t", outcome="o", seconds=1.5, detail={"a": [1]}),
+    AnswerEntry(call_id="c", name="f", text="t", whole="ab", chars=9, arguments="{}"),
+    SummaryEntry(text="t", covers=2, upto=3, said=(Quote("user", "q"),), asked="a"),
+    RequestEntry(program="1", model="m", parameters={"a": 1}, sections=("ab",), functions=("f",)),
+    UsageEntry(model="m", prompt_tokens=1, completion_tokens=2, estimated=True, context_limit=0),
+    ClientEntry(text="t", event="message"),
+    ParkedEntry(asks=({"id": "a"},)),
+    ParkedEntry(calls=({"id": "c"},)),
+    SpeakerEntry(name="ann", rule="r", reason="w", passed=("x",), asked_model=True),
+    ProgramEntry(id="c", program="p", at=1.0, text="t", form="f", sealed=("a", "b")),
+    InnerCallEntry(id="c.1", name="f", arguments="{}", reaches=False, **INNER),
+    InnerGrantEntry(**INNER),
+    InnerAnswerEntry(call_id="c.1", name="f", outcome="o", text="t", detail={}, **INNER),
+    KeptEntry(values={"a": "1"}),
+    EffectsEntry(made={"called": {"f": 1}}),
+    ReachEntry(call="c", place="a.org"),
+    ReceiptEntry(made={}, reply="", steps=0, usage={"prompt_tokens": 1}),
+    EndEntry(text="t"),
+    StreamedEntry(text="t"),
+    events.Warned(message="m", fix="f"),
+]
+
+
+async def test_what_an_entry_holds_comes_back_of_every_class(store: Store) -> None:
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [write_entry(held) for held in HELD])
+    stored = await store.load(turn.id)
+    assert [read_entry(entry) for entry in stored] == HELD
+    assert {type(held) for held in HELD} >= {*get_args(OwnEntry)}
+
+
+async def test_the_marks_of_a_turn_are_beside_what_its_entry_holds(store: Store) -> None:
+    sent: dict[str, Any] = {"message_id": "id-1", "origin": "page"}
+    marks = TurnMarks(step=0, begins="heartbeat", said="", trace="00-1", **sent)
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [mark(write_entry(HELD[0]), marks), write_entry(HELD[0])])
+    marked, plain = await store.load(turn.id)
+    assert (read_entry(marked), read_marks(marked)) == (HELD[0], marks)
+    assert (read_entry(plain), read_marks(plain)) == (HELD[0], TurnMarks())
+
+
+EARLIER = [
+    (Entry("assistant", {"text": "t"}), ReplyEntry(text="t")),
+    (Entry("assistant", {"text": "t", "thought": None}), ReplyEntry(text="t")),
+    (Entry("user", {"text": "t", "speaker": None, "more": 1}), MessageEntry(text="t")),
+    (Entry("call", {"id": "c"}), CallEntry(id="c")),
+    (
+        Entry("program", {"id": "c", "program": "p", "at": 1}),
+        ProgramEntry(id="c", program="p", at=1),
+    ),
+]
+
+
+@pytest.mark.parametrize(("entry", "held"), EARLIER, ids=lambda value: getattr(value, "kind", ""))
+def test_what_an_earlier_version_did_not_write_has_its_default(
+    entry: Entry, held: OwnEntry
+) -> None:
+    assert read_entry(entry) == held
+
+
+RECORDS = [
+    Entry("usage", {"prompt_tokens": "many"}),
+    Entry("inner_result", {"call_id": "c"}),
+    Entry("receipt", {"made": 5}),
+    Entry("speaker", {}),
+    Entry("parked", {"calls": [1]}),
+    Entry("grant_asked", {"question": 5}),
+    Entry("of_a_later_version", {}),
+]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda entry: entry.kind)
+async def test_a_record_of_another_shape_is_read_as_unknown_and_costs_the_conversation_nothing(
+    store: Store, record: Entry
+) -> None:
+    turn = await begin(store)
+    await store.append(turn.id, 1, 0, [user("mine"), record])
+    held: list[JournalEntry] = [read_entry(entry) for entry in await store.load(turn.id)]
+    assert held == [MessageEntry(text="mine"), UnknownEntry()]

@@ -27,7 +27,7 @@ async def _through_the_store(payload: dict[str, Any]) -> list[object]:  # Any: J
             turn = await store.next("main", "here")
             assert turn is not None
             await store.append(
-                turn.id, 1, 0, [Entry("result", payload)], writes=[SavePending("f", payload)]
+                turn.id, 1, 0, [Entry("other", payload)], writes=[SavePending("f", payload)]
             )
             [entry] = await store.load(turn.id)
             return [turn.event.payload, entry.payload, await store.pending("f")]
@@ -44,5 +44,5 @@ async def test_hard_values_come_back_as_they_were_stored(store: Store) -> None:
     values = ["a\x00b", "\ufffd", "é\u202e𝕏", 2**80 + 1, float("inf"), "x" * 2_000_000, deep]
     turn = await begin(store)
     sent = ["\ud800" if value == "\ufffd" else value for value in values]
-    await store.append(turn.id, 1, 0, [Entry("result", {"value": value}) for value in sent])
+    await store.append(turn.id, 1, 0, [Entry("other", {"value": value}) for value in sent])
     assert [entry.payload["value"] for entry in await store.load(turn.id)] == values

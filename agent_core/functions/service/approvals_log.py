@@ -104,19 +104,19 @@ class ApprovalsLog:
 
 
 def _answered_row(given: "GivenAnswer") -> LoggedApproval:
-    payload = given.payload
+    answer = given.answer
     return LoggedApproval(
         given.at,
         "answered",
-        str(payload.get("function", "")),
-        tuple(map(str, payload.get("says", ()))),
-        str(payload.get("answer", "")),
-        str(payload.get("by", "")),
-        word=str(payload.get("word", "")),
+        answer.function,
+        answer.says,
+        answer.answer,
+        answer.by,
+        word=answer.word,
         text=given.version[:_DIGEST_CHARS],
         agent=given.agent,
         turn=given.turn,
-        question=str(payload.get("question", "")),
+        question=answer.question,
     )
 
 

@@ -1,14 +1,14 @@
 """`knapper conversations`: what an agent's conversations are called, and where something was said."""
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import click
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
-from agent_core.base.records import replace
+from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Opens
 from agent_core.operations.words import Word
@@ -134,19 +134,18 @@ async def end_at(conversations: "Conversations", key: str, place: str) -> int:
         UsageError: the conversation, by its line, has no such turn.
     """
     from agent_core.operations.history_pages import read_pages
-    from agent_core.storage import Entry
     from agent_core.storage.turn_store import N_BITS, SAID
 
     match = _PLACE.fullmatch(place.strip())
     number = int(match[1]) if match else 0
-    turn = list[Entry]()
+    turn = list[_Calls]()
     if match is not None:
         since = (number << N_BITS) - 1
         before = number + 1 << N_BITS
         async for page in read_pages(
             conversations.store, key, kinds=SAID, since=since, before=before
         ):
-            turn += [replace(entry, payload=_calls_of(entry)) for entry in page]
+            turn += map(_calls_of, page)
     if match is None or not turn:
         raise UsageError(
             f"This conversation has no turn or message `{one_line(place, 40)}`.",
@@ -157,20 +156,35 @@ async def end_at(conversations: "Conversations", key: str, place: str) -> int:
     # A reply goes along with the answers to its calls.
     upto = int(match[1]) << N_BITS | int(match[2])
     waiting = set[str]()
-    for entry in turn:
-        if entry.seq > upto and not waiting:
+    for calls in turn:
+        if calls.seq > upto and not waiting:
             break
         if waiting:
-            upto = max(upto, entry.seq)
-        waiting |= {call["id"] for call in entry.payload.get("calls", ())}
-        waiting.discard(str(entry.payload.get("call_id", "")))
+            upto = max(upto, calls.seq)
+        waiting |= calls.asked
+        waiting.discard(calls.answered)
     return min(upto, turn[-1].seq)
 
 
-def _calls_of(entry: "Entry") -> dict[str, Any]:  # Any: JSON
-    """Return the part of an entry by which calls and answers find each other; texts may be megabytes."""
-    calls = [{"id": call["id"]} for call in entry.payload.get("calls", ())]
-    return {"calls": calls, "call_id": entry.payload.get("call_id", "")}
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """The part of an entry by which calls and answers find each other: the texts may be megabytes."""
+
+    seq: int
+    asked: frozenset[str] = frozenset()
+    answered: str = ""
+
+
+def _calls_of(entry: "Entry") -> _Calls:
+    from agent_core.storage.journal import AnswerEntry, ReplyEntry, read_entry
+
+    match read_entry(entry):
+        case ReplyEntry(calls=calls):
+            return _Calls(entry.seq, frozenset(call.id for call in calls))
+        case AnswerEntry(call_id=id):
+            return _Calls(entry.seq, answered=id)
+        case _:
+            return _Calls(entry.seq)
 
 
 async def _of(door: Door, agent: str) -> "Conversations":

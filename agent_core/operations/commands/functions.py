@@ -162,7 +162,12 @@ async def create(
     return _with_next(door, await predicted(door, verdict))
 
 
-@slash("edit", "Open a function in $VISUAL or $EDITOR, at its line.", needs_user=ALWAYS)
+@slash(
+    "edit",
+    "Open a function in $VISUAL or $EDITOR, at its line.",
+    needs_user=ALWAYS,
+    page="the function in the room Functions",
+)
 @verb(functions, opens=Opens.ASKING, scopes=("edit",))
 @_code_file
 @click.option("--old", help="The text to replace; it must occur exactly once.")

@@ -366,8 +366,8 @@ async def log(
     there in full, and so is what came of a reply that is cut off. Needs no lock.
     """
     from agent_core.memory import dates
-    from agent_core.runtime.entries import RECEIPT
     from agent_core.storage import agent_named
+    from agent_core.storage.journal import ReceiptEntry
     from agent_core.storage.turn_store import SAID
     from agent_core.views.memory_view import transcript, transcript_document, turns_of
     from agent_core.workspace.conversations import Conversations
@@ -389,7 +389,7 @@ async def log(
         row = await store.conversation(key)
         title = "" if row is None or key == name else row.name or row.id
         said = await store.history(
-            key, kinds=(*SAID, RECEIPT), with_removed=options["with_removed"]
+            key, kinds=(*SAID, ReceiptEntry.kind), with_removed=options["with_removed"]
         )
         entries = [*said, *await store.streamed(key)]
     turns = turns_of(entries, since, options["last"])

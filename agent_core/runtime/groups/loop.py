@@ -19,10 +19,18 @@ from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.memory.recall import argument
 from agent_core.model.request import FunctionShown, Request
-from agent_core.storage import Entry, Post, Store
+from agent_core.storage import Post, Store
+from agent_core.storage.journal import (
+    MessageEntry,
+    NoticeEntry,
+    ReplyEntry,
+    SpeakerEntry,
+    read_entry,
+    write_entry,
+)
 
 from ..agent import Agent
-from ..entries import HEARD, ONLY, SPEAKER, is_alone
+from ..entries import HEARD, ONLY, is_alone
 from ..session import GO_ON
 from ..turn import Interrupted, Turn, TurnGroup
 from ..turn_end import Ended
@@ -37,8 +45,7 @@ if TYPE_CHECKING:
     from ..model_session import ModelSession
 
 HAND_OFF: Final = "hand_off"
-_KINDS: Final = ("user", "assistant", "notice", SPEAKER)
-_UNHEARD: Final = "unheard"
+_KINDS: Final = (MessageEntry.kind, ReplyEntry.kind, NoticeEntry.kind, SpeakerEntry.kind)
 _POLICY_S: Final = 10.0
 _CHOOSE: Final = "choose"
 _CHOICE_S: Final = 60.0
@@ -99,7 +106,7 @@ class GroupLoop:
                 plan = await self._plan()
                 if not _is_for(turn.origin.only, plan):
                     warning = _NOT_FOR.format(turn.agent)
-                    await turn.append([Entry("notice", {"text": warning, _UNHEARD: True})])
+                    await turn.append([write_entry(NoticeEntry(text=warning, unheard=True))])
                     return Ended("failed", warning=warning, fix="Use a token for all its members.")
                 for (
                     name
@@ -146,15 +153,14 @@ class GroupLoop:
             turn.step += 1
             async with turn.ending.interruption:
                 choice = await choose(floor, plan.policy, _Outside(self, turn, plan))
-            payload = {
-                "name": choice.name,
-                "rule": choice.rule,
-                "reason": one_line(choice.reason, 200),
-            }
-            passed = {"passed": [*choice.passed]} if choice.passed else {}
-            await turn.append(
-                [Entry(SPEAKER, {**payload, **passed, "asked_model": choice.asked_model})]
+            speaker = SpeakerEntry(
+                name=choice.name,
+                rule=choice.rule,
+                reason=one_line(choice.reason, 200),
+                passed=choice.passed,
+                asked_model=choice.asked_model,
             )
+            await turn.append([write_entry(speaker)])
             if choice.name == USER:
                 return Ended("replied", floor.reply)
             said = await self._speak(choice.name, turn, plan, floor)
@@ -168,12 +174,9 @@ class GroupLoop:
                 return Ended("failed", warning=warning, fix="Ask again; at the prompt: /retry.")
             turn.origin.group.allowance.spend(messages=1)
             called = said.called
-            text, to = (
-                said.reply or f"I hand over to {said.to}.",
-                {"to": said.to} if said.to else {},
-            )
-            speech = {"text": text, "thought": "", "calls": [], "speaker": choice.name, **to}
-            await turn.append([Entry("assistant", speech)])
+            text = said.reply or f"I hand over to {said.to}."
+            speech = ReplyEntry(text=text, speaker=choice.name, to=said.to)
+            await turn.append([write_entry(speech)])
 
     async def _ask_whether_over(self, turn: Turn, plan: GroupPlan, floor: Floor) -> GroupEnd | None:
         """Return the end of the turn if a grown function decides so; if the function fails, warn and continue."""
@@ -270,19 +273,20 @@ class GroupJournal:
         """Return the current floor."""
         for entry in await self._store.history(self._line, since=self._seen, kinds=_KINDS):
             self._seen = entry.seq
-            text, by = str(entry.payload.get("text", "")), str(entry.payload.get("speaker", ""))
-            if entry.kind == "notice":
-                if entry.payload.get(_UNHEARD) and self._asked_in == entry.turn:
+            match read_entry(entry):
+                case NoticeEntry(unheard=True) if self._asked_in == entry.turn:
                     del self._said[-1:]  # the message was not for all members: drop it
-            elif entry.kind == SPEAKER:
-                self._cut_off = str(entry.payload.get("name", ""))
-            elif entry.kind == "assistant" and by:
-                self._said.append(Speech(by, text, str(entry.payload.get("to", "")), entry.seq))
-                self._cut_off = ""
-            elif entry.kind == "user" and text != GO_ON:
-                self._said.append(Speech(USER, text, seq=entry.seq))
-                self._asked_in = entry.turn
-                self._cut_off = ""
+                case SpeakerEntry(name=name):
+                    self._cut_off = name
+                case ReplyEntry() as reply if reply.speaker:
+                    self._said.append(Speech(reply.speaker, reply.text, reply.to, entry.seq))
+                    self._cut_off = ""
+                case MessageEntry(text=text) if text != GO_ON:
+                    self._said.append(Speech(USER, text, seq=entry.seq))
+                    self._asked_in = entry.turn
+                    self._cut_off = ""
+                case _:
+                    pass
         return plan.floor([*self._said], self._cut_off)
 
 

@@ -11,6 +11,7 @@ from agent_core.base.untrusted import one_line, shorten
 from agent_core.memory.classes import POSITIONS
 from agent_core.memory.words import indexed
 from agent_core.storage import Entry, SectionRow, WholeAgent, text_names
+from agent_core.storage.journal import AnswerEntry, ReplyEntry, RequestEntry, read_as, read_entry
 
 from .document import FORMAT, Item, SettingsPayload, agent_of, document_of, items_of
 from .foreign import MISSING, agent_of_memgpt, agents_of_letta, answer_of, is_letta, is_memgpt
@@ -160,10 +161,13 @@ def _close_turn(whole: WholeAgent, report: AgentReport) -> WholeAgent:
     ended = max([turn.started, *(entry.at for entry in turn.entries)])
     waiting: dict[str, str] = {}
     for entry in turn.entries:
-        if entry.kind == "assistant":
-            waiting = {call["id"]: call["name"] for call in entry.payload["calls"]}
-        elif entry.kind == "result":
-            waiting.pop(entry.payload["call_id"], None)
+        match read_entry(entry):
+            case ReplyEntry(calls=calls):
+                waiting = {call.id: call.name for call in calls}
+            case AnswerEntry(call_id=id):
+                waiting.pop(id, None)
+            case _:
+                pass
     answers = [
         Entry("result", answer_of(id, name, MISSING, "unknown"), at=ended)
         for id, name in waiting.items()
@@ -184,17 +188,12 @@ def _without_others(entry: Entry, texts: Collection[str], report: AgentReport) -
     if not missing:
         return entry
     report.leaves("names of texts", "the texts are not in the file", len(missing))
-    if entry.kind == "request":
-        sections = [name for name in entry.payload.get("sections", ()) if name not in missing]
-        first = entry.payload.get("instructions", "")
-        return replace(
-            entry,
-            payload={
-                **entry.payload,
-                "instructions": "" if first in missing else first,
-                "sections": sections,
-            },
-        )
+    request = read_as(RequestEntry, entry)
+    if request is not None:
+        first = "" if request.instructions in missing else request.instructions
+        sections = [name for name in request.sections if name not in missing]
+        names = {"instructions": first, "sections": sections}
+        return replace(entry, payload=entry.payload | names)
     return replace(
         entry,
         payload={key: said for key, said in entry.payload.items() if key not in ("whole", "chars")},

@@ -27,14 +27,12 @@ from pydantic import (
 from agent_core.base.problem import misfit_sentence
 from agent_core.base.records import dataclass, fields, replace
 from agent_core.base.untrusted import one_line
-from agent_core.context.history import AUTHOR, Summary
+from agent_core.context.history import AUTHOR
 from agent_core.memory.classes import from_row
 from agent_core.storage import (
-    ENTRY,
     LARGEST_NUMBER,
     MAIN,
     NAME_CHARS,
-    SUMMARY,
     BlockChange,
     BlockRow,
     DocumentRow,
@@ -50,8 +48,8 @@ from agent_core.storage import (
     WholeEvent,
     WholeTurn,
     dump,
-    fitting,
 )
+from agent_core.storage.journal import SummaryEntry, read_as, read_entry
 from sandbox.wire.strict_json import read_json
 
 from .report import AgentFileError, AgentReport
@@ -707,9 +705,7 @@ def _require_readable(where: str, kind: str, payload: Payload) -> None:
         AgentFileError: the payload has another.
     """
     try:
-        fitting(payload, ENTRY.get(kind, dict))
-        if kind == SUMMARY:
-            Summary.read(payload, 0)
+        read_entry(Entry(kind, payload))
     except Misfit as error:
         raise AgentFileError(
             where, f"expected the fields of an entry of the kind `{kind}`"
@@ -849,10 +845,11 @@ def items_of(whole: WholeAgent, report: AgentReport) -> Iterator[Item]:
     for turn in whole.turns:
         yield from (_item("event", _as_text(event)) for event in turn.events)
         for entry in turn.entries:
-            payload, upto = entry.payload, None
-            if entry.kind == "summary":
-                upto = payload["upto"]
+            payload = entry.payload
+            summary = read_as(SummaryEntry, entry)
+            if summary is not None:
                 payload = {key: value for key, value in payload.items() if key != "upto"}
+            upto = summary.upto if summary is not None else None
             yield _item("entry", _Line(entry.kind, dump(payload), entry.at, upto))
         yield _item("turn", replace(turn, events=(), entries=()))
     yield from (_item("waiting", _as_text(event)) for event in whole.inbox)

@@ -1,51 +1,58 @@
-// The page: its rooms, and what is common to them. All texts become text nodes.
-import { render, useEffect, useRef, useState } from "/page/preact.js";
-import { Approvals } from "/page/approvals.js";
-import { Chat } from "/page/chat.js";
-import { Functions } from "/page/functions.js";
-import { api, askTabs, count, Fault, hasKey, html, plain } from "/page/kit.js";
-import { LogIn } from "/page/login.js";
-import { Memory } from "/page/memory.js";
-import { Agents, Growth, Steps } from "/page/work.js";
+// The page: its frame, its rooms, and what is common to them. All texts become text nodes.
+import { render, useEffect, useRef, useState } from "./vendor/preact.js";
+import { Agents } from "./agents.js";
+import { Approvals } from "./approvals.js";
+import { Chat, ChatBar } from "./chat.js";
+import { FunctionBar, OneFunction } from "./function.js";
+import { Functions, NewFunction } from "./functions.js";
+import { Growth } from "./growth.js";
+import { api, askTabs, count, Fault, go, hasKey, html, plain, Toast } from "./kit.js";
+import { LogIn } from "./login.js";
+import { Memory } from "./memory.js";
+import { Palette } from "./palette.js";
+import { setTheme, Side } from "./side.js";
+import { Settings } from "./settings.js";
+import { Steps } from "./steps.js";
+import { Icon } from "./marks.js";
 
-const ROOMS = ["Chat", "Approvals", "Functions", "Growth", "Memory", "Steps", "Agents"];
+const ROOMS = ["Chat", "Functions", "Growth", "Memory", "Settings", "Agents", "Steps", "Approvals"], KEYED = 6;
+const OF_AGENT = ["Chat", "Memory", "Steps"]; // the first part of their address is an agent
+const TITLES = { Steps: "What the model sees", Approvals: "Questions" };
 let isOut = false;
 const LOOK_MS = 3000, AGENT = "knapper-agent"; // the chosen one, in this tab
 
 // The room and what is chosen in it stand in the address, so that the browser's keys go back and forth.
+const decoded = (text) => { try { return decodeURIComponent(text); } catch { return ""; } }; // an address that somebody typed
 function here() {
   const [room, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
-  let chosen = "";
-  try { chosen = decodeURIComponent(rest.join("/")); } catch { /* an address that somebody typed */ }
-  return ROOMS.includes(room) ? { room, chosen } : { room: "Chat", chosen: "" };
+  return ROOMS.includes(room) ? { room, chosen: rest.map(decoded) } : { room: "Chat", chosen: [] };
 }
 
 function App({ link: given }) {
   const [{ room, chosen }, setPlace] = useState(here);
   const [{ agents, approvals, status }, setSeen] = useState({ agents: [], approvals: [], status: null });
-  const [agent, setAgent] = useState("");
+  const [kept, setAgent] = useState("");
   const [fault, setFault] = useState("");
   const [said, say] = useState("");
   const [told, setTold] = useState(localStorage.told); // the last save whose notice was closed
   const [link, setLink] = useState(given); // it is good once
   const [isIn, setIn] = useState(() => !given && hasKey());
-  const main = useRef(null), rooms = useRef(null);
-  const choose = (name) => { sessionStorage.setItem(AGENT, name); setAgent(name); };
-  const go = (name, item = "") => { location.hash = `#/${name}${item ? `/${encodeURIComponent(item)}` : ""}`; };
+  const [isDrawn, setDrawn] = useState(false), [isSearching, setSearching] = useState(false);
+  const main = useRef(null), burger = useRef(null);
   const look = () => hasKey() && Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
     setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true); isOut = false;
     const named = (name) => known.agents.find((row) => row.name === name);
     setAgent((old) => old || (named(sessionStorage.getItem(AGENT)) || named("main") || known.agents[0])?.name || "");
   }, (error) => { isOut = error.status === 401; if (isOut) setIn(false); else setFault(error); });
+  const agent = (OF_AGENT.includes(room) && chosen[0]) || kept;
   useEffect(() => { look(); const timer = setInterval(() => document.hidden || isOut || look(), LOOK_MS); return () => clearInterval(timer); }, []);
-  useEffect(() => { // the lit room is in sight also where the bar scrolls
-    const lit = rooms.current && rooms.current.querySelector("[aria-current]");
-    if (lit) rooms.current.scrollLeft = lit.offsetLeft - (rooms.current.clientWidth - lit.offsetWidth) / 2;
-  }, [room, Boolean(agent)]);
-  useEffect(() => { const moved = () => setPlace(here()); addEventListener("hashchange", moved); return () => removeEventListener("hashchange", moved); }, []);
-  useEffect(() => { if (isIn) document.title = `${room} · Knapper`; }, [room, isIn]);
+  useEffect(() => { if (agent && agent !== kept) setAgent(agent); if (agent) sessionStorage.setItem(AGENT, agent); }, [agent]);
+  useEffect(() => { const moved = () => { setPlace(here()); setDrawn(false); setSearching(false); }; addEventListener("hashchange", moved); return () => removeEventListener("hashchange", moved); }, []);
+  const title = (room === "Functions" && chosen[0]) || TITLES[room] || room;
+  useEffect(() => { if (isIn) document.title = `${title} · Knapper`; }, [title, isIn]);
   useEffect(() => { if (approvals.length) say(`${count(approvals.length, "question")} to answer: Alt+Q.`); }, [approvals.length]);
-  useEffect(() => { // Alt and a number opens a room, Alt+Q goes to a question, / to the search
+  useEffect(() => { if (isDrawn) document.querySelector(".side a")?.focus(); }, [isDrawn]);
+  useEffect(() => { // Alt and a number opens a room, Alt+Q goes to a question, / to the search of a list, Ctrl+K to that of all
     const pressed = (event) => {
       if (event.altKey && event.code === "KeyQ") {
         event.preventDefault();
@@ -53,37 +60,41 @@ function App({ link: given }) {
         if (!question) go("Approvals");
         (question || main.current).focus();
       }
-      const number = event.altKey && /^Digit[1-7]$/.test(event.code) ? Number(event.code.slice(5)) : 0;
-      if (number) { event.preventDefault(); go(ROOMS[number - 1]); }
-      const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName), search = document.querySelector("[data-find]");
+      const number = event.altKey && /^Digit[1-9]$/.test(event.code) ? Number(event.code.slice(5)) : 0;
+      if (number && number <= KEYED) { event.preventDefault(); go(ROOMS[number - 1]); }
+      if ((event.ctrlKey || event.metaKey) && event.key === "k") { event.preventDefault(); setSearching(true); }
+      if (event.key === "Escape" && isDrawn) { setDrawn(false); burger.current.focus(); }
+      const [target] = event.composedPath(), isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable, search = document.querySelector("[data-find]");
       if (event.key === "/" && !isTyping && search) { event.preventDefault(); search.focus(); }
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
-  }, []);
+  }, [isDrawn]);
   if (!isIn) return html`<${LogIn} link=${link} done=${() => { setLink(""); return look(); }} />`;
   if (!agent) return html`<main>${fault ? html`<${Fault} text=${fault} />` : html`<p class="dim">Loading…</p>`}</main>`;
-  const choices = [...agents];
-  if (choices.every((row) => row.name !== agent)) choices.push({ name: agent });
-  const beat = status ? `${status.saves}/${status.functions}/${status.grants}/${status.running.join()}/${approvals.length}` : "", saved = status && status.last_save && status.saves + status.last_save;
-  return html`<div class="frame"><header><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a><h1>Knapper</h1>
-    <label>Agent <select value=${agent} onChange=${(event) => choose(event.target.value)}>${choices.map((row) => html`<option key=${row.name} value=${row.name}>${row.name}${row.running ? " …" : ""}</option>`)}</select></label>
-    <nav aria-label="Rooms" ref=${rooms}>${ROOMS.map((name, at) => html`<button key=${name} title=${`Alt+${at + 1}`} aria-current=${room === name ? "page" : undefined} onClick=${() => go(name)}>${name}${name === "Approvals" && approvals.length > 0 && html`<span class="badge">${approvals.length}</span>`}</button>`)}</nav>
-    <span class="dim about">${status ? `${status.workspace} · ${count(status.functions, "function")} · sandbox ${status.sandbox}` : ""}</span>
-    ${status && status.rejected > 0 && html`<button class="badge" onClick=${() => go("Functions")}>${count(status.rejected, "file")} rejected</button>`}
-    <${Fault} text=${fault} /><div role="status">${saved && saved !== told && html`<p class="row"><span class="wide saved">${plain(status.last_save)}</span><button onClick=${() => setTold(localStorage.told = saved)}>Close</button></p>`}</div></header>
-    <main aria-label=${room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} approvals=${approvals} reload=${look} say=${say} trouble=${status && status.model_trouble} paused=${choices.find((row) => row.name === agent).paused} />`}
-      ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}
-      ${room === "Functions" && html`<${Functions} chosen=${chosen} go=${go} beat=${beat} approvals=${approvals} reload=${look} />`}
-      ${room === "Growth" && html`<${Growth} go=${go} beat=${beat} />`}
+  const saved = status && status.last_save && status.saves + status.last_save;
+  const beat = status ? `${status.saves}/${status.functions}/${status.grants}/${status.running.join()}/${approvals.length}` : "";
+  const paused = Boolean(agents.find((row) => row.name === agent)?.paused), common = { beat, approvals, reload: look };
+  return html`<div class=${`app${isDrawn ? " drawer" : ""}`}><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a>
+    <${Side} room=${room} agent=${agent} chosen=${chosen} agents=${agents} approvals=${approvals} status=${status} beat=${beat} search=${() => setSearching(true)} />
+    <div class="room" onClick=${() => isDrawn && setDrawn(false)}><header class="bar"><button type="button" class="only quiet burger" ref=${burger} aria-label="Rooms and conversations" aria-controls="side" aria-expanded=${isDrawn} onClick=${(event) => { event.stopPropagation(); setDrawn(!isDrawn); }}><${Icon} name="rooms" /></button>
+      ${room === "Chat" ? html`<${ChatBar} key=${agent} agent=${agent} conversation=${chosen[1]} beat=${beat} />` : room === "Functions" && chosen[0] ? html`<${FunctionBar} name=${chosen[0]} beat=${beat} />` : html`<h1 class="grow cut">${title}</h1>${room === "Functions" && html`<a class="button" href="#/Functions/+">New function</a>`}`}
+      ${status && status.rejected > 0 && html`<button type="button" class="badge" onClick=${() => go("Functions")}>${count(status.rejected, "file")} rejected</button>`}
+      <${Fault} text=${fault} />${saved && saved !== told && html`<div role="status" class="row saved"><span class="wide">${plain(status.last_save)}</span><button type="button" class="quiet" onClick=${() => setTold(localStorage.told = saved)}>Close</button></div>`}</header>
+    <main id="main" aria-label=${TITLES[room] || room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} chosen=${chosen[1]} say=${say} trouble=${status && status.model_trouble} paused=${paused} ...${common} />`}
+      ${room === "Functions" && (chosen[0] ? html`<${chosen[0] === "+" ? NewFunction : OneFunction} key=${chosen[0]} name=${chosen[0]} tab=${chosen[1] || ""} agent=${agent} ...${common} />` : html`<${Functions} ...${common} />`)}
+      ${room === "Growth" && html`<${Growth} ...${common} />`}
       ${room === "Memory" && html`<${Memory} key=${agent} agent=${agent} beat=${status} />`}
-      ${room === "Steps" && html`<${Steps} key=${agent} agent=${agent} beat=${beat} />`}
-      ${room === "Agents" && html`<${Agents} go=${go} choose=${choose} beat=${status} />`}</main>
-    <p class="unseen" role="status">${said}</p></div>`;
+      ${room === "Steps" && html`<${Steps} key=${`${agent}/${chosen[1]}`} agent=${agent} conversation=${chosen[1]} beat=${beat} />`}
+      ${room === "Agents" && html`<${Agents} beat=${status} changed=${look} />`}
+      ${room === "Settings" && html`<${Settings} chosen=${chosen[0]} beat=${beat} reload=${look} />`}
+      ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}</main></div>
+    ${isSearching && html`<${Palette} agent=${agent} close=${() => setSearching(false)} />`}<${Toast} /><p class="unseen" role="status">${said}</p></div>`;
 }
 
 // A login link is used here, not by opening its address: what checks links before a click uses none up.
 async function start() {
+  setTheme();
   const link = location.pathname === "/login" ? new URLSearchParams(location.search).get("code") || "" : "";
   if (location.pathname !== "/") history.replaceState(null, "", `/${location.hash}`);
   if (!link) await askTabs();

@@ -1,7 +1,8 @@
 // The questions about grants, with all that the prompt shows, here and in a conversation. What is pressed before a question
 // was in sight answers nothing; whoever answers first has answered.
-import { useEffect, useRef, useState } from "/page/preact.js";
-import { api, Diff, Fault, html, plain, useDraft, when } from "/page/kit.js";
+import { useEffect, useRef, useState } from "./vendor/preact.js";
+import { api, Fault, html, plain, useDraft, when } from "./kit.js";
+import { colored, Diff, Lines } from "./python.js";
 
 const QUIET_MS = 600;
 
@@ -9,9 +10,9 @@ export function Approvals({ rows, reload }) {
   const [later, setLater] = useState(() => new Set());
   const now = rows.filter((row) => !later.has(row.id)), put = rows.filter((row) => later.has(row.id));
   const shelve = (id, isLater) => setLater((old) => { const ids = new Set(old); isLater ? ids.add(id) : ids.delete(id); return ids; });
-  return html`${now.length === 0 && html`<p class="dim">No question waits for an answer.</p>`}
+  return html`<div class="page read stack apart">${now.length === 0 && html`<p class="dim">No question waits for an answer.</p>`}
     ${now.map((row) => html`<${Approval} key=${row.id} row=${row} reload=${reload} notNow=${() => shelve(row.id, true)} />`)}
-    ${put.length > 0 && html`<section class="card"><h2>Not now: ${put.length}</h2><p class="dim">Their turns wait.</p><ul>${put.map((row) => html`<li><button onClick=${() => shelve(row.id, false)}>${row.function}</button> ${row.says.map(plain).join("; ")}</li>`)}</ul></section>`}`;
+    ${put.length > 0 && html`<section class="card"><h2>Not now: ${put.length}</h2><p class="dim">Their turns wait.</p><ul>${put.map((row) => html`<li><button onClick=${() => shelve(row.id, false)}>${row.function}</button> ${row.says.map(plain).join("; ")}</li>`)}</ul></section>`}</div>`;
 }
 
 export function Approval({ row, reload, notNow, answered }) {
@@ -40,7 +41,7 @@ export function Approval({ row, reload, notNow, answered }) {
     ${said(row.installs)}${said(row.precedents, "dim")}${said(row.doubts, "warn")}
     ${!row.is_again && row.may.length > 0 && html`<p><span class="dim">It may already:</span> ${row.may.map(plain).join("; ")}</p>`}
     ${row.why && html`<p class="dim">The reason given:</p><blockquote>${plain(row.why)}</blockquote>`}
-    ${row.lines.length > 0 && html`<p class="dim">${linesOf}:</p><pre class="source" tabindex="0" aria-label=${linesOf}><code>${row.lines.map(([number, text]) => html`<span class="line" data-line=${number}>${plain(text)}${"\n"}</span>`)}</code></pre>`}
+    ${row.lines.length > 0 && html`<p class="dim">${linesOf}:</p><pre class="source" tabindex="0" aria-label=${linesOf}><code><${Lines} rows=${row.lines.map(([number, text]) => [number, "", colored(plain(text))[0]])} /></code></pre>`}
     ${row.diff && html`<details open=${Boolean(notNow)}><summary class="dim">${isNew ? "The full source" : "What is different"}</summary><${Diff} text=${isNew ? row.diff.replace(/^(.*\n){3}/, "") : row.diff} /></details>`}
     <div class="row">${!isForText && key("Once", { answer: "once" })}${key(row.folder && !row.maker ? `${yes}, ${row.is_for_turn ? "this program" : "this file"}` : yes, { answer: "yes" })}
       ${row.folder && key(row.maker ? `${yes}, ${plain(row.folder)} for all that ${row.maker} makes here` : `${yes}, ${row.is_for_turn ? `${plain(row.folder)} for the programs of this turn` : "its folder"}`, { answer: "yes", wide: true })}${key("No", { answer: "no" })}

@@ -1,10 +1,13 @@
 // The conversation with an agent: as it streams, as it was, and each call in it.
-import { useEffect, useReducer, useRef, useState } from "/page/preact.js";
-import { Approval } from "/page/approvals.js";
-import { Call } from "/page/cards.js";
-import { Conversations, conversationsOf, MAIN } from "/page/conversations.js";
-import { api, count, Fault, html, listen, part, plain, Sentence, useDraft, useWindow } from "/page/kit.js";
-import { asWords, Prose } from "/page/markdown.js";
+import { useEffect, useReducer, useRef, useState } from "./vendor/preact.js";
+import { Approval } from "./approvals.js";
+import { Call, Folded, isPlain } from "./cards.js";
+import { commandOf, run, Shown } from "./commands.js";
+import { Composer } from "./composer.js";
+import { conversationsOf, MAIN } from "./conversations.js";
+import { api, changed, copy, count, Fault, go, html, listen, part, Sentence, tell, to, useChanged, useDraft, useLoaded, useWindow } from "./kit.js";
+import { asWords, Prose } from "./markdown.js";
+import { Icon, Mark, Only } from "./marks.js";
 
 const LOADED = 300; // entries at once
 
@@ -15,12 +18,16 @@ function heard(state, event) {
   const isPiece = ["writing", "usage", "reading", "waiting"].includes(event.type) || (event.type === "message" && !event.turn); // what was written of calls stays until they are known
   const entries = isPiece ? [...state.entries] : state.entries.filter((entry) => !entry.writing);
   const at = (key) => entries.findLastIndex((entry) => entry.key === key);
-  const put = (entry) => { const place = at(entry.key); place < 0 ? entries.push(entry) : (entries[place] = { ...entries[place], ...entry }); };
+  const number = event.type === "turn_ended" ? 0 : Number(event.seq) || 0; // of its entry: a branch may end there
+  const put = (entry) => {
+    const place = at(entry.key), kept = number ? { ...entry, last: number } : entry;
+    place < 0 ? entries.push(kept) : (entries[place] = { ...entries[place], ...kept });
+  };
   let { running, used, first, said, waits, asked, unread } = state;
   const takenUp = (text) => { const place = unread.findIndex((message) => message.text === text); unread = unread.filter((_, index) => index !== place); };
   switch (event.type) {
     case "history": return { ...state, entries: event.entries, first: event.first, running: event.running, used: "", unread: [], said: "", waits: "" };
-    case "kept": return { ...state, entries: state.entries.map((entry) => (entry.isPiece ? { ...entry, isPiece: false } : entry)) };
+    case "kept": return { ...state, entries: state.entries.map((entry) => (entry.isPiece ? { ...entry, isPiece: false, last: number } : entry)) };
     case "again": return { ...state, unread: [], entries: state.entries.filter((entry) => !entry.isPiece && !entry.writing) }; // what is not on disk yet comes again
     case "earlier": {
       const ids = new Set(entries.map((entry) => entry.key));
@@ -66,7 +73,8 @@ function heard(state, event) {
       if (event.reply && !entries.some((entry) => entry.key.startsWith(event.turn) && entry.kind === "text" && entry.text.includes(event.reply.trim())))
         put({ key: `${event.turn}:end`, kind: "text", text: event.reply });
       if (event.reason !== "replied") put(endOf(event));
-      if (event.receipt) put(receiptOf(event));
+      if (at(`${event.turn}:receipt`) >= 0) entries.splice(at(`${event.turn}:receipt`), 1); // it was read while the turn ran
+      put(receiptOf(event));
       break;
   }
   return { entries, running, used, first, said, waits, asked, unread, turn: event.turn || state.turn };
@@ -75,7 +83,7 @@ function heard(state, event) {
 const endOf = ({ turn, reason }) => ({ key: `${turn}:why`, kind: "notice", text: `The turn ended: ${reason}.`, reason });
 
 // What the program knows that a turn did, whatever its reply says.
-const receiptOf = ({ turn, receipt }) => ({ key: `${turn}:receipt`, kind: "receipt", text: receipt });
+const receiptOf = ({ turn, receipt, usage }) => ({ key: `${turn}:receipt`, kind: "receipt", turn, text: receipt || "", tokens: usage ? (usage.prompt_tokens || 0) + (usage.completion_tokens || 0) : 0 });
 
 const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [], unread: [] };
 
@@ -138,75 +146,133 @@ function sourcesBefore(entries) {
 }
 
 const WHO = { user: "You: ", text: "Answer: ", thought: "Thought: ", notice: "", warning: "Warning: ", receipt: "This turn: " };
+const money = (cost) => `$${cost.toFixed(cost >= 1 ? 2 : 4)}`;
 
-function Entry({ entry, before }) {
+function Receipt({ entry, cost, answer, acts }) {
+  const { tokens = entry.tokens, seconds = 0, isEstimated = false } = cost || {}, parts = [tokens > 0 && `${isEstimated ? "≈ " : ""}${count(tokens, "token")}`, seconds >= 0.1 && `${seconds.toFixed(1)} s`, cost && cost.cost > 0 && money(cost.cost)].filter(Boolean);
+  if (!entry.text && !answer && !parts.length) return null;
+  return html`<div class="receipt-row">${entry.text && html`<div class="said receipt"><span class="unseen">${WHO.receipt}</span><${Sentence} text=${entry.text} /></div>`}${parts.map((text) => html`<span>${text}</span>`)}
+    ${answer && html`<span class="acts"><${Only} name="copy" label="Copy the answer" onClick=${() => copy(answer)} /><${Only} name="branch" label="Branch here" title="Branch here: another conversation that begins with this one; functions and memory stay as they are" onClick=${() => acts.branch(entry)} />${acts.again && html`<${Only} name="again" label="Answer again" title="Answer again: the last message is sent once more" onClick=${acts.again} />`}</span>`}</div>`;
+}
+
+function Entry({ entry, before, cost, answer, acts }) {
+  if (entry.kind === "fold") return html`<${Folded} entries=${entry.entries} />`;
   if (entry.kind === "call") return html`<${Call} entry=${entry} before=${before} />`;
-  return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : entry.kind === "user" ? entry.text : html`<${Sentence} text=${entry.text} />`}</div>`;
+  if (entry.kind === "receipt") return html`<${Receipt} entry=${entry} cost=${cost} answer=${answer} acts=${acts} />`;
+  if (entry.kind === "user") return html`<div class="said user"><span class="unseen">${WHO.user}</span><div class="bubble"><${Prose} text=${entry.text} /></div><span class="acts"><${Only} name="copy" label="Copy" onClick=${() => copy(entry.text)} /><${Only} name="pen" label="Edit and send again" title="Edit and send again, in a branch: functions and memory stay as they are" onClick=${() => acts.edit(entry)} /></span></div>`;
+  return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : html`<${Sentence} text=${entry.text} />`}</div>`;
+}
+
+// Calls that follow one another are one line.
+function foldedCalls(entries) {
+  const rows = [];
+  let run = [];
+  const end = () => { if (run.length > 1) rows.push({ key: `fold:${run[0].key}`, kind: "fold", entries: run }); else rows.push(...run); run = []; };
+  for (const entry of entries) if (isPlain(entry)) run.push(entry); else { end(); rows.push(entry); }
+  end();
+  return rows;
 }
 
 const TRY_AGAIN = ["failed", "interrupted", "repeated"]; // ends after which the same may go well
+const OPEN = "knapper-conversation:"; // which conversation is open is kept for this tab; another tab may have another one
+const openOf = (agent) => sessionStorage.getItem(`${OPEN}${agent}`) || MAIN;
 
-// Which conversation is open is kept for this tab; another tab may have another one.
-export function Chat({ agent, ...rest }) {
-  const key = `knapper-conversation:${agent}`, [conversation, show] = useState(() => sessionStorage.getItem(key) || MAIN);
-  const open = (id) => { sessionStorage.setItem(key, id); show(id); };
-  return html`<${Conversation} key=${conversation} agent=${agent} conversation=${conversation} open=${open} ...${rest} />`;
+export function Chat({ agent, chosen, ...rest }) {
+  const conversation = chosen || openOf(agent);
+  useEffect(() => { sessionStorage.setItem(`${OPEN}${agent}`, conversation); }, [agent, conversation]);
+  return html`<${Conversation} key=${conversation} agent=${agent} conversation=${conversation} ...${rest} />`;
 }
 
-function Conversation({ agent, conversation, open, approvals, reload, say, trouble, paused }) {
-  const [isAll, setAll] = useState(false);
-  const [isListed, setListed] = useState(false);
-  const [{ entries, running, used, said, waits, asked, unread }, lost, earlier] = useConversation(agent, conversation, isAll);
+function save(name, text) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/markdown" }));
+  link.download = `${name.replace(/[^\w -]+/g, "") || "conversation"}.md`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+// The bar above it: its name, and what can be done with it as a whole.
+export function ChatBar({ agent, conversation: chosen, beat }) {
+  const conversation = chosen || openOf(agent), path = `${conversationsOf(agent)}/${part(conversation)}`;
+  const [row] = useLoaded(path, `${beat}/${useChanged("conversations")}`), [naming, setNaming] = useState(null);
+  const fail = (error) => tell(error.message), name = row ? row.name || row.id : "";
+  const rename = (event) => { event.preventDefault(); api(path, "PATCH", { name: naming }).then(() => { setNaming(null); changed("conversations"); }, fail); };
+  const branch = () => api(conversationsOf(agent), "POST", { branch_of: conversation }).then((made) => { changed("conversations"); go("Chat", agent, made.id); }, fail);
+  const write = async () => { let text = "", read = { after: 0, more: true }; try { while (read.more) { read = await api(`${path}/export?after=${read.after}`); text += read.markdown; } save(name, text); } catch (error) { fail(error); } };
+  if (naming !== null) return html`<h1 class="unseen">${name}</h1><form class="row grow line-row" onSubmit=${rename} onKeyDown=${(event) => event.key === "Escape" && setNaming(null)}><label class="grow"><span class="unseen">Name of the conversation</span><input value=${naming} maxlength="60" onInput=${({ target }) => setNaming(target.value)} /></label><button class="strong">Keep</button><button type="button" class="quiet" onClick=${() => setNaming(null)}>Cancel</button></form>`;
+  return html`<h1 class="grow cut">${name || "Chat"}</h1><span class="mono dim mid">${agent}</span>
+    <${Only} name="pen" label="Rename this conversation" onClick=${() => setNaming(name)} /><${Only} name="branch" kind="quiet mid" label="Branch this conversation" title="Branch: another conversation that begins with this one; functions and memory stay as they are" onClick=${branch} /><${Only} name="file" kind="quiet mid" label="Save as Markdown" onClick=${write} /><a class="button quiet only" href=${to("Steps", agent, conversation)} aria-label="What the model sees" title="What the model sees"><${Icon} name="panel" /></a>`;
+}
+
+function Conversation({ agent, conversation, approvals, reload, say, trouble, paused }) {
+  const [{ entries, running, used, said, waits, asked, unread }, lost, earlier] = useConversation(agent, conversation, false);
   const [text, setText] = useDraft(conversation === MAIN ? agent : `${agent}/${conversation}`);
-  const [fault, setFault] = useState("");
+  const [fault, setFault] = useState(""), [shownFor, setShownFor] = useState(null), [command, setCommand] = useState(null), [chosenModel, setChosenModel] = useState("");
   const log = useRef(null), box = useRef(null);
-  useEffect(() => { if (lost && lost.status === 404 && conversation !== MAIN) open(MAIN); }, [lost]); // it was deleted meanwhile
+  const here = `conversation=${part(conversation)}`, path = `/agents/${part(agent)}`;
+  const [costs] = useLoaded(entries.length ? `${path}/cost` : "", `${running}`), [now] = useLoaded(`${path}/status?${here}`, `${running}/${chosenModel}`);
+  useEffect(() => { if (lost && lost.status === 404 && conversation !== MAIN) go("Chat", agent, MAIN); }, [lost]); // it was deleted meanwhile
   const questions = approvals.filter((row) => row.agent === agent || asked.includes(row.id));
-  const shown = useWindow(log, entries, earlier, questions.length + unread.length + isListed), before = sourcesBefore(entries);
+  const shown = useWindow(log, entries, earlier, questions.length + unread.length), before = sourcesBefore(entries);
   useEffect(() => { if (running) say("It is working."); else if (said) say(asWords(said)); }, [running, said]);
-  useEffect(() => { reload(); }, [asked.join(), running]); // the rows have all that the prompt shows
+  useEffect(() => { reload(); changed("conversations"); }, [asked.join(), running]); // the rows have all that the prompt shows
   useEffect(() => { if (matchMedia("(hover: hover)").matches) box.current.focus(); }, []); // where no keyboard would cover the page
+  const post = (into, words) => api(`${path}/messages?conversation=${part(into)}`, "POST", { text: words, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
   const send = async (event) => {
     event.preventDefault();
     if (!text.trim()) return;
     shown.toEnd();
     try {
+      const words = await commandOf(text);
       setText(""); // at once: what is typed before the answer comes is the next message
-      await api(`/agents/${part(agent)}/messages?conversation=${part(conversation)}`, "POST", { text, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
+      if (words) { setCommand({ typed: text, words, ...await run(agent, conversation, words) }); setFault(""); return; }
+      await post(conversation, text);
       setFault("");
     } catch (error) { setFault(error); setText((now) => now || text); }
   };
-  const act = (verb) => api(`/agents/${part(agent)}/${verb}?conversation=${part(conversation)}`, "POST"), stop = () => act("interrupt").catch(setFault);
-  const begin = () => api(conversationsOf(agent), "POST", {}).then((made) => { say("A new conversation."); open(made.id); }, setFault);
+  const agree = () => run(agent, conversation, command.words, command.ask).then((told) => setCommand((old) => ({ typed: old.typed, words: old.words, ...told })), setFault);
+  const choose = (name) => api(`${path}/model?${here}`, "POST", { name }).then((told) => { setChosenModel(name); tell(told.text); }, setFault);
+  const act = (verb) => api(`${path}/${verb}?${here}`, "POST"), stop = () => act("interrupt").catch(setFault);
   const why = entries.findLast((entry) => entry.kind === "warning")?.text, [tried, setTried] = useState({});
-  const retry = ({ target }) => {
+  const retry = ({ currentTarget: target }) => {
     target.disabled = true; // a second click would be another retry
     act("retry").then(() => { setFault(""); setTried({ why, times: tried.why === why ? tried.times + 1 : 1 }); }, setFault).finally(() => { target.disabled = false; });
   };
-  const last = entries.findLast((entry) => entry.kind !== "receipt"), canRetry = !running && !isAll && !unread.length && last && TRY_AGAIN.includes(last.reason);
-  const typed = (event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event); };
+  const last = entries.findLast((entry) => entry.kind !== "receipt"), isStill = !running && !unread.length, canRetry = isStill && last && TRY_AGAIN.includes(last.reason);
   useEffect(() => { // wherever the focus is
     const pressed = (event) => { if (event.key === "Escape" && running) stop(); };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   }, [running]);
+  // A branch ends with the last entry that is known before a message.
+  const upto = (entry) => Math.max(0, ...entries.slice(0, entries.indexOf(entry)).map((one) => one.last || 0));
+  const begin = (body) => api(conversationsOf(agent), "POST", body).then((made) => { changed("conversations"); return made.id; });
+  const edit = (entry) => setShownFor({ entry, text: entry.text });
+  const sendAgain = async (event) => {
+    event.preventDefault();
+    const end = upto(shownFor.entry);
+    try { const id = await begin(end ? { branch_of: conversation, upto: end } : {}); await post(id, shownFor.text); go("Chat", agent, id); } catch (error) { setFault(error); }
+  };
+  const branch = (entry) => begin({ branch_of: conversation, upto: upto(entry) || null }).then((id) => go("Chat", agent, id), setFault);
+  const answerOf = (entry) => entries.slice(0, entries.indexOf(entry)).findLast((one) => one.kind === "text" || one.kind === "user");
+  const rows = foldedCalls(entries.slice(shown.from, shown.to)), costOf = costsByTurn(costs);
+  const note = running ? `${questions.length ? "waits for your answer" : waits || "working"}…` : "";
   return html`<div class="chat"><div class="log" ref=${log} onScroll=${shown.scrolled} role="log" aria-live="off" aria-label="Conversation" tabindex="0">
-    ${entries.length + unread.length === 0 && (trouble ? html`<${Fault} text=${trouble} />` : html`<p class="dim">Nothing was said yet. Ask for something; what is missing will be made.</p>`)}
+    ${entries.length + unread.length === 0 && (trouble ? html`<${Fault} text=${trouble} />` : html`<div class="fresh"><${Mark} /><h2>What should be done?</h2><p class="dim">Nothing was said yet. Ask for something; what is missing will be made, proved and kept.</p></div>`)}
     ${(shown.from > 0 || earlier !== null) && html`<p class="dim">Earlier messages come as you scroll up.</p>`}
-    ${entries.slice(shown.from, shown.to).map((entry) => html`<${Entry} key=${entry.key} entry=${entry} before=${before.get(entry.key)} />`)}
+    ${rows.map((entry) => {
+      const answer = entry.kind === "receipt" ? answerOf(entry) : null, isLast = entry === entries.at(-1);
+      if (shownFor && shownFor.entry.key === entry.key) return html`<form key=${entry.key} class="stack" onSubmit=${sendAgain} onKeyDown=${(event) => { if (event.key === "Escape") { event.stopPropagation(); setShownFor(null); } }}><label>Send it again, in a branch <textarea value=${shownFor.text} onInput=${({ target }) => setShownFor({ entry, text: target.value })}></textarea></label><p class="help">The branch begins before this message. Functions and memory stay as they are.</p><div class="row"><button class="strong" disabled=${!shownFor.text.trim()}>Send in a branch</button><button type="button" class="quiet" onClick=${() => setShownFor(null)}>Cancel</button></div></form>`;
+      return html`<${Entry} key=${entry.key} entry=${entry} before=${before.get(entry.key)} cost=${costOf.get(entry.turn)} answer=${answer && answer.kind === "text" ? answer.text : ""} acts=${{ edit, branch, again: isStill && isLast ? retry : null }} />`;
+    })}
     ${canRetry && html`<p><button type="button" onClick=${retry}>Try again</button>${tried.times && tried.why === why && html` <span role="status">Tried again ${count(tried.times, "time")}: it failed as before.</span>`}</p>`}
     ${questions.map((row) => html`<${Approval} key=${`ask:${row.id}`} row=${row} reload=${reload} answered=${() => box.current.focus()} />`)}
-    ${unread.map((message) => html`<div key=${`unread:${message.id}`} class="said user unread"><span class="unseen">${WHO.user}</span>${message.text}${running && html`<span class="dim"> (waits: added to this turn)</span>`}</div>`)}
-    </div>${isListed && html`<${Conversations} agent=${agent} current=${conversation} open=${open} beat=${`${running}`} />`}<form onSubmit=${send}>
+    ${unread.map((message) => html`<div key=${`unread:${message.id}`} class="said user unread"><span class="unseen">${WHO.user}</span><div class="bubble">${message.text}${running && html`<span class="dim"> (waits: added to this turn)</span>`}</div></div>`)}
+    </div><div class="dock">
     ${!shown.isAtEnd && html`<button type="button" class="down" onClick=${shown.toEnd}>↓ To the newest</button>`}
-    <${Fault} text=${fault || lost} />
-    ${paused && html`<p class="row warn" role="status">${agent} is paused: what you send waits. <button type="button" onClick=${() => api(`/agents/${part(agent)}/resume`, "POST").then(reload, setFault)}>Resume</button></p>`}
-    <label><span class="unseen">Message to ${agent}</span>
-      <textarea ref=${box} rows="2" placeholder=${`Message to ${agent}`} aria-describedby="keys" value=${text} onInput=${({ target }) => setText(target.value)} onKeyDown=${typed}></textarea></label>
-    <div class="row"><button class="strong" type="submit">Send</button>
-      <button type="button" onClick=${stop} disabled=${!running}>Stop</button>
-      <button type="button" onClick=${begin} disabled=${entries.length + unread.length === 0}>New conversation</button>
-      <button type="button" aria-expanded=${isListed} onClick=${() => setListed(!isListed)}>Conversations</button>
-      <button type="button" aria-pressed=${isAll} onClick=${() => setAll(!isAll)}>Earlier ones</button>
-      <span class="dim" title="Of the model's context">${running ? `${plain(questions.length ? "waits for your answer" : waits || "working")}… ` : ""}${used}</span><span id="keys" class="dim keys">Enter sends · Shift+Enter breaks · Esc stops</span></div></form></div>`;
+    <${Fault} text=${fault || lost} />${command && html`<${Shown} shown=${command} agree=${agree} close=${() => { setCommand(null); box.current.focus(); }} />`}
+    ${paused && html`<p class="note hand" role="status"><span class="grow">${agent} is paused: what you send waits.</span><button type="button" onClick=${() => api(`${path}/resume`, "POST").then(reload, setFault)}>Resume</button></p>`}
+    <${Composer} agent=${agent} now=${now} choose=${choose} box=${box} text=${text} setText=${setText} send=${send} stop=${stop} isRunning=${running} note=${note} used=${used} /></div></div>`;
 }
+
+const costsByTurn = (costs) => new Map((costs ? costs.turns : []).filter((row) => row.turn).map((row) => [row.turn, { cost: row.cost, tokens: row.prompt + row.completion, seconds: row.seconds, isEstimated: row.is_estimated }]));

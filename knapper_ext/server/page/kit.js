@@ -1,5 +1,5 @@
 // What all rooms use: requests, texts made safe to look at, lists of which only a window is drawn.
-import { html as made, useEffect, useLayoutEffect, useRef, useState } from "/page/preact.js";
+import { html as made, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact.js";
 
 const visible = (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
@@ -73,7 +73,7 @@ export function listen(path, after, hear, tell) {
     const fields = Object.fromEntries(frame.split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]));
     if (fields.id !== undefined) last = fields.id;
     if (fields.data !== undefined) hear({ ...JSON.parse(fields.data), whole: fields.id !== undefined, seq: fields.id });
-    else if (fields.id !== undefined) hear({ type: "kept" }); // what came in pieces is on disk
+    else if (fields.id !== undefined) hear({ type: "kept", seq: fields.id }); // what came in pieces is on disk
   };
   const once = async () => {
     const answer = await reached(fetch(`/api/v1${path}`, { headers: keyed({ "Last-Event-ID": last }), signal: ending.signal }));
@@ -128,20 +128,41 @@ export const Sentence = ({ text }) => html`${plain(text).split(/`([^`\n]+)`/).ma
 export const Fault = ({ text }) => (text ? html`<p class="fault" role="alert"><${Sentence} text=${text.message ?? text} /></p>` : null);
 export const Text = ({ text, label }) => html`<pre tabindex="0" aria-label=${label}>${plain(text)}</pre>`;
 
-// A source as it is written, with the numbers of its lines.
-export function Source({ text, first = 1, label = "Source" }) {
-  const rows = plain(text).replace(/^\n+/, "").trimEnd().split("\n");
-  return html`<pre class="source" tabindex="0" aria-label=${label}><code>${rows.map((row, at) => html`<span class="line" data-line=${first + at}>${row}${"\n"}</span>`)}</code></pre>`;
+// What was typed stays: in this tab, or in this browser, where it outlives the tab and the program. Where no room is left, it is told.
+const TYPED = "knapper-typed:";
+export function useDraft(name, empty = "", kept = sessionStorage) {
+  const key = `${TYPED}${name}`, [typed, show] = useState(() => JSON.parse(kept.getItem(key)) ?? empty);
+  const keep = (next) => {
+    try { if (next === empty) kept.removeItem(key); else kept.setItem(key, JSON.stringify(next)); } catch (error) { tell(`This browser does not keep what you type: ${error.message}`); }
+  };
+  return [typed, (change) => show((now) => { const next = change instanceof Function ? change(now) : change; keep(next); return next; })];
 }
 
-const SIGNS = { "+": "good", "-": "bad", "@": "dim" };
-export const Diff = ({ text, label = "What is different" }) => html`<pre class="diff" tabindex="0" aria-label=${label}>${plain(text).replace(/\n$/, "").split("\n").map((row) => html`<span class=${SIGNS[row[0]] || ""}>${row}${"\n"}</span>`)}</pre>`;
+// What was typed of a name, without a component: names that have something begin with `prefix`.
+export const draftsOf = (prefix, kept = localStorage) => Object.keys(kept).filter((key) => key.startsWith(`${TYPED}${prefix}`)).map((key) => key.slice(TYPED.length + prefix.length));
 
-// What was typed stays in this tab: it outlives rooms and reloads.
-export function useDraft(name, empty = "") {
-  const key = `knapper-typed:${name}`, [typed, show] = useState(() => JSON.parse(sessionStorage.getItem(key)) ?? empty);
-  return [typed, (change) => show((now) => { const next = change instanceof Function ? change(now) : change; sessionStorage.setItem(key, JSON.stringify(next)); return next; })];
+// What happened, told for a moment at the edge of the page, with a way back where there is one.
+export const told = new EventTarget();
+export const tell = (text, undo = null) => told.dispatchEvent(new CustomEvent("told", { detail: { text, undo } }));
+// Something of the page's own changed that another part of it shows.
+export const changed = (what) => told.dispatchEvent(new CustomEvent("changed", { detail: what }));
+export function useChanged(what) {
+  const [number, setNumber] = useState(0);
+  useEffect(() => { const heard = ({ detail }) => detail === what && setNumber((old) => old + 1); told.addEventListener("changed", heard); return () => told.removeEventListener("changed", heard); }, [what]);
+  return number;
 }
+
+export async function copy(text) {
+  try { await navigator.clipboard.writeText(text); } catch { // not over plain HTTP from elsewhere
+    const box = document.createElement("textarea");
+    box.value = text; document.body.append(box); box.select(); document.execCommand("copy"); box.remove();
+  }
+  tell("Copied.");
+}
+
+// An address of the page: a room, and what is chosen in it.
+export const to = (...parts) => `#/${parts.map(part).join("/")}`;
+export const go = (...parts) => { location.hash = to(...parts); };
 
 // A text that comes from the server, again whenever `asked` changes.
 export function useLoaded(asked, beat = "") {
@@ -154,26 +175,6 @@ export function useLoaded(asked, beat = "") {
     return () => { over = true; };
   }, [asked, beat, again]);
   return [state.asked === asked ? state.value : null, state.asked === asked ? state.fault : "", () => setAgain((number) => number + 1)];
-}
-
-// A table of rows of one height, of which those in sight are drawn.
-const ROW = 44, MORE = 8;
-export function Rows({ rows, heads, row, label }) {
-  const box = useRef(null);
-  const [seen, setSeen] = useState({ top: 0, height: 800 });
-  const look = () => box.current && setSeen({ top: box.current.scrollTop, height: box.current.clientHeight });
-  useLayoutEffect(() => { look(); addEventListener("resize", look); return () => removeEventListener("resize", look); }, []);
-  const from = Math.max(0, Math.min(Math.floor(seen.top / ROW) - MORE, rows.length - 1)), to = Math.min(rows.length, Math.ceil((seen.top + seen.height) / ROW) + MORE);
-  const space = (many) => many > 0 && html`<tr aria-hidden="true"><td style=${{ height: `${many * ROW}px`, padding: 0 }}></td></tr>`;
-  const move = (event) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const buttons = step && [...box.current.querySelectorAll("tbody button")];
-    const next = buttons && buttons[buttons.indexOf(document.activeElement) + step];
-    if (next) { event.preventDefault(); next.focus(); }
-  };
-  return html`<div class="rows" ref=${box} onScroll=${look} onKeyDown=${move} tabindex="0" role="region" aria-label=${label}>
-    <table aria-rowcount=${rows.length + 1}><thead><tr aria-rowindex="1">${heads.map(([name, kind]) => html`<th scope="col" class=${kind}>${name}</th>`)}</tr></thead>
-    <tbody>${space(from)}${rows.slice(from, to).map((item, at) => html`<tr key=${item.name} aria-rowindex=${from + at + 2}>${row(item)}</tr>`)}${space(rows.length - to)}</tbody></table></div>`;
 }
 
 // Of a long conversation a window is drawn, which follows the scrolling; at its end it stays at the end.
@@ -197,7 +198,7 @@ export function useWindow(box, entries, earlier, below = 0) {
   }, [entries, last, below]);
   const scrolled = () => {
     if (!box.current) return;
-    const edge = box.current.getBoundingClientRect().top, node = [...box.current.querySelectorAll(":scope > .said, :scope > .call, :scope > .card")].find((one) => one.getBoundingClientRect().bottom > edge);
+    const edge = box.current.getBoundingClientRect().top, node = [...box.current.querySelectorAll(":scope > .said, :scope > .call, :scope > .card, :scope > .made")].find((one) => one.getBoundingClientRect().bottom > edge);
     held.current = node ? { node, top: node.getBoundingClientRect().top } : null;
     const { scrollTop, scrollHeight, clientHeight } = box.current, below = scrollHeight - scrollTop - clientHeight;
     if (to === entries.length) setLast(below < 40 ? null : to);
@@ -209,4 +210,16 @@ export function useWindow(box, entries, earlier, below = 0) {
     }
   };
   return { from, to, scrolled, isAtEnd: last === null, toEnd: () => setLast(null) };
+}
+
+const TOAST_MS = 6000;
+export function Toast() {
+  const [shown, setShown] = useState(null), isHeld = useRef(false);
+  useEffect(() => { const heard = ({ detail }) => { isHeld.current = false; setShown({ ...detail, at: Date.now() }); }; told.addEventListener("told", heard); return () => told.removeEventListener("told", heard); }, []);
+  useEffect(() => { // it stays while it is pointed at or has the focus
+    const timer = shown ? setInterval(() => isHeld.current || Date.now() - shown.at < TOAST_MS || setShown(null), 500) : 0;
+    return () => clearInterval(timer);
+  }, [shown]);
+  const hold = (is) => () => { isHeld.current = is; };
+  return html`<div role="status">${shown && html`<div class="toast" onMouseEnter=${hold(true)} onMouseLeave=${hold(false)} onFocusIn=${hold(true)} onFocusOut=${hold(false)}><span class="grow">${plain(shown.text)}</span>${shown.undo && html`<button type="button" class="quiet" onClick=${() => { shown.undo(); setShown(null); }}>Undo</button>`}<button type="button" class="quiet" onClick=${() => setShown(null)}>Close</button></div>`}</div>`;
 }

@@ -1,8 +1,10 @@
 // What a model says, as Markdown. A kept library cuts it into tokens, and each becomes an element here: no HTML of a model's
 // passes, no picture is loaded from anywhere, and a link leads to the web or to mail and nowhere else.
-import { useEffect, useRef, useState } from "/page/preact.js";
-import { html } from "/page/kit.js";
-import { Lexer, Tokenizer } from "/page/marked.js";
+import { useEffect, useRef, useState } from "./vendor/preact.js";
+import { copy, html, plain } from "./kit.js";
+import { Only } from "./marks.js";
+import { colored, Lines } from "./python.js";
+import { Lexer, Tokenizer } from "./vendor/marked.js";
 
 // What is longer, wider or nested deeper is shown as it was written: the library takes the square of it, or more.
 const LONGEST = 50_000, LONGEST_PARAGRAPH = 2_000, MOST_CELLS = 4_000, DEEPEST = 12;
@@ -43,6 +45,12 @@ function Link({ href, children }) {
   return leads ? html`<a href=${leads} title=${leads} target="_blank" rel="noopener noreferrer">${children}</a>` : html`<span>${children} (${href})</span>`;
 }
 
+const PYTHON = ["python", "py", "python3", "pycon"];
+function Block({ text, language }) {
+  const inside = PYTHON.includes(language) ? html`<${Lines} rows=${colored(plain(text)).map((line) => ["", "", line])} />` : text;
+  return html`<div class="block"><div class="head"><span class="grow cut">${language || "text"}</span><${Only} name="copy" label="Copy the code" onClick=${() => copy(text)} /></div><pre class=${PYTHON.includes(language) ? "source plain" : ""} tabindex="0" aria-label="Code"><code>${inside}</code></pre></div>`;
+}
+
 const many = (tokens, depth) => (depth > DEEPEST ? tokens.map((token) => token.raw).join("") : tokens.map((token) => one(token, depth)));
 
 function one(token, depth) {
@@ -59,7 +67,7 @@ function one(token, depth) {
     case "br": return html`<br />`;
     case "hr": return html`<hr />`;
     case "codespan": return html`<code>${token.text}</code>`;
-    case "code": return html`<pre tabindex="0" aria-label="Code"><code>${token.text}</code></pre>`;
+    case "code": return html`<${Block} text=${token.text} language=${(token.lang || "").split(/\s/)[0]} />`;
     case "blockquote": return html`<blockquote>${inside()}</blockquote>`;
     case "checkbox": return token.checked ? "☑ " : "☐ ";
     case "list": return html`<${token.ordered ? "ol" : "ul"} start=${token.ordered && token.start !== 1 ? token.start : undefined}>${token.items.map((item) => html`<li>${many(item.tokens, depth + 1)}</li>`)}<//>`;

@@ -1,11 +1,11 @@
 // What an agent remembers: its blocks, and the sources that it was given.
-import { useEffect, useRef, useState } from "/page/preact.js";
-import { api, count, Fault, html, lines, part, plain, Sentence, Text, useDraft, useLoaded, when } from "/page/kit.js";
+import { useEffect, useRef, useState } from "./vendor/preact.js";
+import { api, count, Fault, html, lines, part, plain, Sentence, Text, useDraft, useLoaded, when } from "./kit.js";
 
 export function Memory({ agent, beat }) { // with each look of the page
   const [document, fault] = useLoaded(`/agents/${part(agent)}/memory`, beat);
-  return html`<${Fault} text=${fault} />${document && document.blocks.map((block) => html`<${Block} key=${block.label} agent=${agent} label=${block.label} beat=${block.version} />`)}
-    <${Find} agent=${agent} />${document && html`<${Sources} agent=${agent} beat=${document.passages} />`}`;
+  return html`<div class="page read stack apart"><${Fault} text=${fault} />${document && document.blocks.map((block) => html`<${Block} key=${block.label} agent=${agent} label=${block.label} beat=${block.version} />`)}
+    <${Find} agent=${agent} />${document && html`<${Sources} agent=${agent} beat=${document.passages} />`}</div>`;
 }
 
 function Block({ agent, label, beat }) {

@@ -159,7 +159,7 @@ async def test_an_entry_that_is_larger_than_a_page_is_cut_and_can_be_had_whole(
     turn = [
         user("hello"),
         Entry("assistant", {"text": text, "calls": calls}),
-        Entry("result", {"call_id": "c"}),
+        Entry("result", {"call_id": "c", "name": "f", "text": ""}),
     ]
     server = await filled([turn, large(1)])
     found = await pages(server, "after", lambda page: int(page["after"]), "count=9")

@@ -173,7 +173,7 @@ async def test_what_steers_needs_its_scope_and_an_agent_that_is_not_the_tokens_i
 
 FOR_PROMPTS = {
     "/memory": "Here it is: the room Memory.",
-    "/edit double": "This page does not have it.",
+    "/edit double": "Here it is: the function in the room Functions.",
     "/typo": "There is no command /typo.",
     "=double(4)": "Here it is: the function's form in the room Functions.",
     "?double": "Here it is: the function in the room Functions.",
@@ -206,3 +206,64 @@ async def test_what_only_a_prompt_takes_is_not_sent_from_the_page(
         answer = await browser.post(path, json={"text": text}, headers={"Origin": server.url})
         assert answer.status_code == 202, text
     await server.said("/memory")  # of a program
+
+
+async def test_a_source_is_saved_over_the_one_that_was_seen_and_no_other(served: Serve) -> None:
+    server = await served([])
+    path = "/api/v1/functions/double"
+    assert (await server.client.put(path, json={"source": DOUBLE})).is_success
+    seen = (await get(server, "functions/double"))["source"]
+    plus = {"source": DOUBLE.replace("n * 2", "n + n"), "over": seen}
+    assert (await server.client.put(path, json=plus)).is_success
+    late = await server.client.put(path, json={**plus, "source": DOUBLE})
+    assert (late.status_code, late.json()["error"]["code"]) == (409, "changed")
+    assert "n + n" in late.json()["error"]["problems"][0]["source"]
+    await server.save("double.py", "")
+    gone = await server.client.put("/api/v1/functions/none", json={"source": DOUBLE, "over": seen})
+    assert (gone.status_code, gone.json()["error"]["problems"][0]["source"]) == (409, "")
+    versions = [
+        (await get(server, f"functions/double/versions/{number}"))["source"] for number in (1, 2)
+    ]
+    assert ["n * 2" in versions[0], "n + n" in versions[1]] == [True, True]
+    none = await server.client.get("/api/v1/functions/double/versions/9")
+    assert none.status_code == 400
+
+
+async def test_rejected_candidates_are_listed_with_what_they_would_replace_and_dropped(
+    served: Serve,
+) -> None:
+    server = await served([])
+    path = "/api/v1/functions/double"
+    assert (await server.client.put(path, json={"source": DOUBLE})).is_success
+    assert (await server.client.put(path, json={"source": WRONG})).status_code == 422
+    (row,) = (await get(server, "candidates"))["candidates"]
+    assert (row["name"], row["verdict"]["admitted"]) == ("double", False)
+    assert ["n + 2" in row["code"], "n * 2" in row["source"]] == [True, True]
+    assert (await get(server, "status"))["waiting"] == 1
+    assert (await server.client.delete("/api/v1/candidates/double")).is_success
+    assert (await get(server, "candidates"))["candidates"] == []
+    assert (await server.client.delete("/api/v1/candidates/double")).status_code == 400
+
+
+async def test_what_is_made_in_a_conversation_is_growth_and_a_turn_has_its_cost_and_its_seconds(
+    served: Serve,
+) -> None:
+    server = await served([create(DOUBLE), Say("Made.")])
+    begun = await server.client.post("/api/v1/agents/main/conversations", json={})
+    talk = begun.json()["id"]
+    await server.said("Double.", conversation=talk)
+    (grown,) = (await get(server, "growth"))["functions"]
+    assert (grown["agent"], grown["conversation"]) == ("main", talk)
+    (turn,) = (await get(server, "agents/main/cost"))["turns"]
+    assert turn["turn"] == grown["stages"][0]["turn"]
+    assert turn["seconds"] > 0
+    status = await get(server, "agents/main/status", conversation=talk)
+    assert status["model"] == "scripted"
+    assert status["context_tokens"] > 0
+    wrong = await server.client.post("/api/v1/agents/main/model", json={"name": "none such"})
+    assert wrong.status_code >= 400
+    made = await get(server, "functions/double/versions/1")
+    assert (made["agent"], made["conversation"]) == ("main", talk)
+    guest = await server.as_("reader", "read")
+    told = (await guest.get("/api/v1/functions/double/versions/1")).json()
+    assert "conversation" not in told
