@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import fields
 from functools import partial
@@ -16,6 +16,7 @@ from agent_core.base import events
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, KnapperError, StorageError, UsageError
 from agent_core.base.events import Event
+from agent_core.base.pictures import Picture, PictureFile, check_count
 from agent_core.base.policy import Policy
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.untrusted import one_line
@@ -29,6 +30,7 @@ from agent_core.storage import (
     CONVERSATION,
     FROM_USER,
     LARGEST_NUMBER,
+    STATE,
     SUMMARY,
     WORK,
     AgentName,
@@ -46,6 +48,7 @@ from agent_core.storage import (
     is_history,
     prepare_state_dir,
 )
+from agent_core.storage.picture_files import PictureFiles
 from agent_core.storage.turn_store import N_BITS
 from agent_core.views.call_log import changed_lines, is_own
 from agent_core.views.faults import keep_traceback
@@ -455,6 +458,16 @@ class AgentHost:
             first = str(posted.payload.get("text", ""))
             self._tell(name, events.MessageAdded(turn="", message=first, message_id=posted.event))
         return posted
+
+    async def keep_pictures(self, files: Sequence[PictureFile]) -> list[Picture]:
+        """Keep the pictures of a message.
+
+        Raises:
+            UnusablePicture: one cannot be used.
+        """
+        check_count(files)
+        pictures = PictureFiles(self.workspace.root / STATE)
+        return [await pictures.keep(file.data, file.name) for file in files]
 
     async def has_lost(self, name: str, event: str) -> bool:
         """Return whether a message that was posted is gone, because its agent was deleted."""

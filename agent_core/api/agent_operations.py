@@ -3,18 +3,26 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
 from agent_core.base.offload import PER_ENTRY, aside
+from agent_core.base.pictures import (
+    MAX_PICTURES,
+    PictureFile,
+    captioned,
+    decoded,
+    with_rows,
+)
 from agent_core.base.policy import Growth, Mode
 from agent_core.base.records import replace
 from agent_core.operations.catalog import check_message
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.manual_edits import set_up_block, undo_block
-from agent_core.runtime.entries import ALONE, receipt_in
+from agent_core.registry.answer_shapes import AnswerShape
+from agent_core.runtime.entries import ALONE, CLIENT, receipt_in
 from agent_core.runtime.event_fold import DONE
 from agent_core.storage import (
     CONVERSATION,
@@ -52,19 +60,33 @@ from .identity import OWNER, ApiRefusal, NotAllowed, NotThere
 from .operations import Asked, OfConversation, Part, api_operation
 
 MOST_TEXT: Final = 1_000_000
+MAX_PICTURE_CHARS: Final = 8 << 20
 TRANSCRIPT_BYTES: Final = MOST_HELD // 4
 """What is read for one transcript: it is held as entries, as text, as JSON and as what is sent."""
+
+
+class NewPicture(Part):
+    """A picture for a message: its content in base64, and the name of its file."""
+
+    data: Annotated[str, Field(min_length=1, max_length=MAX_PICTURE_CHARS)]
+    name: Annotated[str, Field(max_length=200)] = ""
 
 
 class Message(Part):
     """A message to an agent. A `key` makes a repeat harmless; a running turn takes the message unless it is `alone`.
 
+    `result` is the JSON Schema of an object: the reply is one, and the message has a turn of its own. The `pictures`
+    are shown to the model.
     `mode` and `growth` are for the turn that it begins; a token gets no more than it has anyway.
     """
 
     text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
     key: Annotated[str | None, Field(max_length=200)] = None
     alone: bool = False
+    result: dict[str, Any] | None = None  # Any: JSON
+    pictures: Annotated[list[NewPicture], Field(max_length=MAX_PICTURES)] = Field(
+        default_factory=list
+    )
     mode: Mode | None = None
     growth: Growth | None = None
 
@@ -362,13 +384,24 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
     if asked.identity is OWNER:
         check_message(message.text)
     given: dict[str, object] = {ALONE: message.alone, "trace": asked.trace}
+    if message.result is not None:
+        if is_group(asked.workspace.root, agent_of(line)):
+            raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
+        given[CLIENT] = AnswerShape.of_schema(message.result).terms
     more = {name: value for name, value in given.items() if value}
+    files = list[PictureFile]()
+    for new_picture in message.pictures:
+        data = new_picture.data
+        files.append(await aside(len(data), decoded, data, new_picture.name))
+    kept = await asked.rooms.host.keep_pictures(files)
+    text = captioned(message.text, kept)
+    more = with_rows(more, kept)
     usual = asked.workspace.settings.policy
     policy = replace(usual, mode=message.mode or usual.mode, growth=message.growth or usual.growth)
     posted = await asked.rooms.host.post(
-        line, message.text, message.key, identity=asked.identity, policy=policy, **more
+        line, text, message.key, identity=asked.identity, policy=policy, **more
     )
-    if posted.payload.get("text") != message.text:
+    if posted.payload.get("text") != text:
         why = "The key is that of another message, so this one was not sent."
         problems = [{"where": "body.key", "message": why, "event": posted.event}]
         raise ApiRefusal(409, "key", why, "Send each message with a key of its own.", problems)

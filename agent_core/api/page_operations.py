@@ -22,7 +22,7 @@ from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page
 from agent_core.operations.spending import Spending, spent_since_ever
 from agent_core.operations.verb import ALWAYS
 from agent_core.registry.function import Function
-from agent_core.runtime.entries import messages_of, unwrapped
+from agent_core.runtime.entries import SEEN, TOLD, messages_of, unwrapped
 from agent_core.storage import AgentName, Entry, Line, PauseAgent, Store, agent_of, id_of
 from agent_core.storage.journal import (
     AnswerEntry,
@@ -464,6 +464,7 @@ async def step_parts(
         parts.append(
             {**part, "count": len(names), "tokens": part["tokens"] if sizes or not names else None}
         )
+        parts += _picture_parts(request.parameters)
     messages = list(history)
     if history.summary is not None:
         part = _part("summary", messages[0].text, size_of(messages.pop(0)))
@@ -479,6 +480,16 @@ async def step_parts(
     )
     facts = {"agent": agent, "seq": seq, "turn": found[0].turn, "model": request.model}
     return {**facts, "tokens": sum(part["tokens"] or 0 for part in parts), "parts": parts}
+
+
+def _picture_parts(parameters: Mapping[str, Any]) -> list[Json]:  # Any: JSON
+    """Return the parts that say which pictures a request showed, and of which it told in words."""
+    parts = list[Json]()
+    for name, key in (("pictures", SEEN), ("pictures told in words", TOLD)):
+        if captions := parameters.get(key):
+            part = _part(name, "\n".join(map(str, captions)), 0)
+            parts.append({**part, "count": len(captions)})
+    return parts
 
 
 def _part(name: str, text: str, size: int) -> Json:

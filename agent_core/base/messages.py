@@ -6,6 +6,7 @@ function a tool.
 
 from typing import Final, TypeAlias
 
+from .pictures import Picture
 from .records import IF_SET, dataclass, field
 
 SEND: Final = "send_message"
@@ -37,13 +38,14 @@ class User:
     """A message from the user; `packed` is the same message with type and time, for a model that reads that format.
 
     A message that `is_imported` came with an agent's file, so its text may be anyone's. With a `speaker`, it is the
-    message of another agent and not of the user.
+    message of another agent and not of the user. The text has the captions of the `pictures`.
     """
 
     text: str
     packed: str = ""
     is_imported: bool = False
     speaker: str = ""
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,12 @@ class Assistant:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The result of one call; every call gets exactly one."""
+    """The result of one call; every call gets exactly one. The text has the captions of the `pictures`."""
 
     call_id: str
     name: str
     text: str
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,12 @@ class Notice:
     text: str
     packed: str = ""
     is_imported: bool = False
+    pictures: tuple[Picture, ...] = ()
 
 
 Message: TypeAlias = System | User | Assistant | Answer | Notice
+
+
+def pictures_of(message: Message) -> tuple[Picture, ...]:
+    """Return the pictures of a message."""
+    return message.pictures if isinstance(message, User | Answer | Notice) else ()

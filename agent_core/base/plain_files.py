@@ -65,6 +65,12 @@ def read_named(path: str | Path) -> bytes:
         return _read_bounded(file, str(path))
 
 
+def read_beginning(path: str | Path, most_bytes: int) -> bytes:
+    """Return up to so many bytes of a file that the user named; OSError if it cannot be read."""
+    with expand_home(path).open("rb") as file:
+        return file.read(most_bytes)
+
+
 def read_named_text(path: str | Path) -> str:
     """Return the text of a file that the user named, with "\\n" as line ends; `-` reads standard input.
 

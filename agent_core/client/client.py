@@ -6,11 +6,12 @@ Results are the published JSON, as printed by `knapper … --json`; events are t
 import asyncio
 import json
 import re
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Protocol, get_args
+from typing import Any, Final, Protocol, TypeVar, get_args, overload
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
@@ -26,9 +27,11 @@ from agent_core.api.operations import ApiOperation, Asked, Names, Nothing, api_o
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.events import Event
+from agent_core.base.pictures import PictureFile
 from agent_core.base.records import to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Operation
+from agent_core.registry.answer_shapes import AnswerShape
 from agent_core.storage import MAIN
 from agent_core.workspace.portable import text_of
 from agent_core.workspace.workspace import Workspace
@@ -38,6 +41,7 @@ from .resources import FunctionOperations
 
 Json = dict[str, Any]  # Any: JSON
 Query = Mapping[str, str | int | bool]
+T = TypeVar("T")
 _ADDRESS: Final = re.compile("https?://", re.IGNORECASE)
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
 NO_SERVER: Final = "What answers there is no Knapper server."
@@ -467,22 +471,31 @@ class Client(Resource):
         part = {"after": after, "last": last, "conversation": conversation}
         return list((await self._of(agent, on_agents.messages, **part))["messages"])
 
-    async def post(
+    async def post(  # noqa: PLR0913 - what a message may have
         self,
         text: str,
         agent: str = "",
         *,
         key: str = "",
         conversation: str = MAIN,
+        result: object = None,
+        pictures: Sequence[PictureFile] = (),
         mode: str = "",
         growth: str = "",
     ) -> Json:
         """Send a message, and return its event and the last number before it. With a `key`, a retry has no effect.
 
+        The turn's reply is JSON of the shape `result`, if there is one, as in `ask`. `pictures` go with the message.
         `mode` and `growth` are for the turn that it begins; a token gets no more than it has anyway.
         """
-        message = {"text": text, "key": key or None, "conversation": conversation}
+        message: Json = {"text": text, "key": key or None, "conversation": conversation}
         message |= {"mode": mode or None, "growth": growth or None}
+        if result is not None:
+            message["result"] = AnswerShape.of(result).schema
+        if pictures:
+            message["pictures"] = [
+                {"data": b64encode(file.data).decode(), "name": file.name} for file in pictures
+            ]
         posted = await self._of(agent, on_agents.post, **message)
         return of_knapper(posted, "event", "after")
 
@@ -495,13 +508,27 @@ class Client(Resource):
         return None if turn is None else str(turn)
 
     async def turn(
-        self, text: str, agent: str = "", *, conversation: str = MAIN
+        self,
+        text: str,
+        agent: str = "",
+        *,
+        conversation: str = MAIN,
+        result: object = None,
+        pictures: Sequence[PictureFile] = (),
     ) -> AsyncGenerator[Event, None]:
         """Send a message and yield the events until the turn that took it has ended.
 
-        Leaving the iteration early does not end the turn.
+        Leaving the iteration early does not end the turn. `result` is the shape of its reply, as in `ask`; `pictures`
+        go with the message.
         """
-        posted = await self.post(text, agent, key=uuid4().hex, conversation=conversation)
+        posted = await self.post(
+            text,
+            agent,
+            key=uuid4().hex,
+            conversation=conversation,
+            result=result,
+            pictures=pictures,
+        )
         async with aclosing(self.follow(posted, agent, conversation=conversation)) as followed:
             async for event in followed:
                 yield event
@@ -519,21 +546,45 @@ class Client(Resource):
                 if ended is not None and await self.turn_of(posted, **place) == ended.turn:
                     return
 
-    async def ask(self, text: str, agent: str = "", *, conversation: str = MAIN) -> str:
+    @overload
+    async def ask(
+        self, text: str, agent: str = "", *, conversation: str = MAIN, result: None = None
+    ) -> str: ...
+    @overload
+    async def ask(
+        self, text: str, agent: str = "", *, conversation: str = MAIN, result: type[T]
+    ) -> T: ...
+    @overload
+    async def ask(
+        self, text: str, agent: str = "", *, conversation: str = MAIN, result: object
+    ) -> Any: ...  # Any: as the shape says
+
+    async def ask(
+        self, text: str, agent: str = "", *, conversation: str = MAIN, result: object = None
+    ) -> Any:
         """Send a message and return the reply. The message waits for the end of a running turn, and begins its own.
 
+        With a `result`, return a value of this type, JSON Schema, or text with fields such as `name, age int`.
+
         Raises:
-            TurnError: the turn ended without a reply.
+            TurnError: the turn ended without a reply, or the reply is no such value.
+            UsageError: no reply can have this type.
         """
         warned, ended = None, None
-        message = {"text": text, "key": uuid4().hex, "alone": True}
+        message: Json = {"text": text, "key": uuid4().hex, "alone": True}
+        shape: AnswerShape | None = None
+        if result is not None:
+            shape = AnswerShape.of(result)
+            message["result"] = shape.schema
         posted = await self._of(agent, on_agents.post, conversation=conversation, **message)
         async for event in self.follow(posted, agent, conversation=conversation):
             if isinstance(event, events.Warned):
                 warned = event
             ended = event if isinstance(event, events.TurnEnded) else ended
         if ended is not None and ended.reason == "replied":
-            return ended.reply
+            if shape is None:
+                return ended.reply
+            return shape.read(ended.reply)
         raise events.no_reply("The agent", warned, ended.reason if ended else "interrupted")
 
     async def events(

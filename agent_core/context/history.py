@@ -16,10 +16,22 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agent_core.base.errors import UsageError
-from agent_core.base.messages import SEND, Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.messages import (
+    SEND,
+    Answer,
+    Assistant,
+    Call,
+    Message,
+    Notice,
+    System,
+    User,
+    pictures_of,
+)
 from agent_core.base.offload import PER_ENTRY, aside
+from agent_core.base.pictures import MAX_PICTURES, Picture, as_past
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import visible
+from agent_core.model.tokens import BYTES_PER_TOKEN
 from agent_core.registry.validation import LIMIT_CHARS
 from agent_core.storage import (
     BETWEEN,
@@ -359,6 +371,7 @@ def harmless(text: str) -> str:
 # Roles, separators and the wire's own text around one message, in bytes.
 _ENVELOPE: Final = 24
 _LEAST_PAGE: Final = 200
+_MAX_SEEN_BYTES: Final = 16_000_000  # of pictures, which are sent with each request
 
 PRESSURE: Final = Notice(
     "Memory pressure: what you can see of this conversation is nearly as much as fits. Soon its oldest part is replaced"
@@ -481,6 +494,25 @@ class History:
             item = HistoryItem(turn, seq, chars, message, shown, size_of(shown))
             self.items.insert(self._place(message), item)
             self.size += item.size
+            if pictures_of(message):
+                self._limit_pictures(item)
+
+    def _limit_pictures(self, newest_item: HistoryItem) -> None:
+        """Leave the oldest pictures out of sight if there are too many, half of them at once.
+
+        So what a model has read stays the beginning of what it reads next, which servers cache.
+        """
+        seen = [item for item in self.items if item is not newest_item and _seen_pictures(item)]
+        count, size = _picture_load([newest_item, *seen])
+        if count <= MAX_PICTURES and size <= _MAX_SEEN_BYTES:
+            return
+        while seen and (count > MAX_PICTURES // 2 or size > _MAX_SEEN_BYTES // 2):
+            oldest = seen.pop(0)
+            if isinstance(oldest.whole, User | Answer | Notice):
+                past = map(as_past, oldest.whole.pictures)
+                oldest.whole = replace(oldest.whole, pictures=tuple(past))
+            self._show_again([oldest])
+            count, size = _picture_load([newest_item, *seen])
 
     @property
     def warned(self) -> bool:
@@ -607,6 +639,22 @@ class History:
         return place
 
 
+def _seen_pictures(item: HistoryItem) -> list[Picture]:
+    """Return the pictures of a message that are in sight."""
+    return [picture for picture in pictures_of(item.whole) if not picture.is_past]
+
+
+def _picture_load(items: Iterable[HistoryItem]) -> tuple[int, int]:
+    """Return the number and the bytes of the pictures in sight."""
+    count = 0
+    size = 0
+    for item in items:
+        for picture in _seen_pictures(item):
+            count += 1
+            size += picture.size
+    return count, size
+
+
 def is_pressure(message: Message) -> bool:
     """Check whether a message is the warning of memory pressure."""
     return isinstance(message, Notice) and message.text == PRESSURE.text
@@ -622,11 +670,20 @@ def size_of(message: Message) -> int:
             )
             return _bytes(message.text) + calls + sum(map(_bytes, message.reasoning)) + _ENVELOPE
         case Answer():
-            return _bytes(message.text) + 2 * _ENVELOPE
+            return _bytes(message.text) + 2 * _ENVELOPE + _size_of_pictures(message.pictures)
         case User(text, packed) | Notice(text, packed):
-            return _bytes(packed or text) + _ENVELOPE
+            return _bytes(packed or text) + _ENVELOPE + _size_of_pictures(message.pictures)
         case System(text):
             return _bytes(text) + _ENVELOPE
+
+
+def _size_of_pictures(pictures: Iterable[Picture]) -> int:
+    """Return the bytes of text that take as many tokens as these pictures."""
+    tokens = 0
+    for picture in pictures:
+        if not picture.is_past:
+            tokens += picture.tokens
+    return int(tokens * BYTES_PER_TOKEN)
 
 
 def _bytes(text: str) -> int:

@@ -7,11 +7,13 @@ control characters are made visible, and its length is limited.
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, assert_never
 
 from agent_core.access.grants import says_what_to_do
 from agent_core.base.offload import bulk
+from agent_core.base.pictures import PictureFile, is_picture
 from agent_core.base.records import IF_SET, dataclass, field, fields_to_json, replace
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from sandbox import (
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from agent_core.base.events import Quarantined
     from agent_core.base.problem import Problem
 
+PICTURE_WORDS: Final = "(shown as a picture)"
 MAX_OUTPUT_CHARS = 2_000
 MAX_FRAMES = 6
 MAX_CAUSE_FRAMES = 2
@@ -45,6 +48,7 @@ _LONG_CHARS: Final = (
     10_000  # of a value: the model may read a page of it, and not know what comes after
 )
 _MOST_PARTS: Final = 20
+_MAX_SHOWN_PARTS: Final = 100  # of a value that are looked at for pictures
 _LONGEST_PLACE = 300  # characters of a note on where an error was raised
 _AFTER_REFUSAL = (
     "It was refused what it asked for, and the same call would be refused again: do it in a way that needs less, or"
@@ -294,6 +298,21 @@ def _as_object(value: object) -> object:
     if isinstance(value, Large):
         return f"<{value.words}>"
     raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def without_pictures(
+    value: Any, files: list[PictureFile], depth: int = 3
+) -> Any:  # Any: a returned value
+    """Return a value with words in the place of pictures, which are added to `files`."""
+    if isinstance(value, bytes) and is_picture(value):
+        files.append(PictureFile(value))
+        return PICTURE_WORDS
+    if not depth or not isinstance(value, list | tuple | dict) or len(value) > _MAX_SHOWN_PARTS:
+        return value
+    inner = partial(without_pictures, files=files, depth=depth - 1)
+    if isinstance(value, dict):
+        return dict(zip(value, map(inner, value.values()), strict=True))
+    return type(value)(map(inner, value))
 
 
 def with_output(text: str, output: str) -> str:

@@ -17,11 +17,25 @@ from agent_core.base.records import dataclass
 
 if TYPE_CHECKING:
     from agent_core.access.secrets import Secrets
+    from agent_core.base.pictures import PictureFile
     from agent_core.registry.function import Function
     from sandbox import Outcome
 
 OnProgress: TypeAlias = Callable[[float, float | None, str], None]
-CallForeign: TypeAlias = "Callable[[dict[str, Any], OnProgress], Awaitable[Outcome]]"  # Any: JSON
+OnPicture: TypeAlias = "Callable[[PictureFile], None]"
+
+
+class CallForeign(Protocol):
+    """Calls a function of another program."""
+
+    def __call__(
+        self,
+        arguments: dict[str, Any],  # Any: JSON
+        on_progress: OnProgress,
+        on_picture: OnPicture = ...,
+        /,
+    ) -> "Awaitable[Outcome]":
+        """Call it with checked arguments; `on_picture` gets the pictures of its result."""
 
 
 @dataclass(frozen=True, slots=True)

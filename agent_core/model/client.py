@@ -20,7 +20,7 @@ import httpx2
 
 from agent_core.base.clock import Clock
 from agent_core.base.errors import ModelError
-from agent_core.base.messages import Assistant, System, User
+from agent_core.base.messages import Assistant, System, User, pictures_of
 from agent_core.base.plain_files import add_to, read_end
 from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import ModelSettings
@@ -397,6 +397,7 @@ class NativeModel:
         self._is_loosened_said = False
         self._shape_forms = ReplyFormState(endpoint.dialect.constraints)
         self._is_shape_refused = False
+        self._refused_pictures: set[str] = set()
 
     @property
     def mode(self) -> Mode:
@@ -419,6 +420,9 @@ class NativeModel:
         """Yield the pieces of one reply, in order; the last piece is the one `Reply`."""
         self._shown = request.functions
         begun = False
+        request = self._with_taken_pictures(request)
+        suspected: set[str] = set()
+        refusal: NotTaken | None = None
         while True:
             try:
                 async with aclosing(self._once(request)) as pieces:
@@ -426,17 +430,38 @@ class NativeModel:
                         begun = begun or not isinstance(
                             piece, RetryPiece | ReadingPiece | CallPiece
                         )
-                        yield self._with_loosened(piece) if isinstance(piece, Reply) else piece
+                        if isinstance(piece, Reply):
+                            piece = self._with_loosened(piece)
+                            piece = _with_refusal(piece, request, refusal)
+                        yield piece
             except ModelError as error:
                 if isinstance(error, NotTaken) and not begun and self._shape(request):
                     self._refused_shape(error)
                     continue
+                if isinstance(error, NotTaken) and not begun and request.pictures:
+                    # Whatever the refusal says: if the same request is taken without pictures, they were the reason.
+                    refusal = error
+                    suspected = {*request.pictures}
+                    self._refused_pictures |= suspected
+                    self._writer.speak(self._writer.dialect)
+                    request = self._with_taken_pictures(request)
+                    continue
+                self._refused_pictures -= suspected
                 dialect = None if begun else changed(self._writer.dialect, error.message)
                 if dialect is None:
                     raise
                 self._writer.speak(dialect)
             else:
                 return
+
+    def _with_taken_pictures(self, request: Request) -> Request:
+        """Return a request without the pictures that the endpoint refused."""
+        if self._refused_pictures.isdisjoint(request.pictures):
+            return request
+        taken = dict(request.pictures)
+        for digest in self._refused_pictures:
+            taken.pop(digest, None)
+        return replace(request, pictures=taken)
 
     def _refused_shape(self, error: NotTaken) -> None:
         """Switch to the next way of enforcing a shape; after the last one, only the prompt asks for it."""
@@ -446,18 +471,17 @@ class NativeModel:
             self._is_shape_refused = True
 
     def _shape(self, request: Request) -> dict[str, Any]:  # Any: JSON
-        """Return the parameters that enforce the reply's shape; with functions, only those that still allow calls."""
-        if (
-            request.shape is None
-            or self._is_shape_refused
-            or not self._endpoint.dialect.constraints
-        ):
+        """Return the parameters that enforce the reply's shape; with functions, only where calls are still made."""
+        dialect = self._endpoint.dialect
+        if request.shape is None or self._is_shape_refused or not dialect.constraints:
+            return {}
+        if request.functions and not dialect.shape_beside_calls:
             return {}
         schema = (request.shape.get("json_schema") or {}).get("schema") or {"type": "object"}
         constraint = self._shape_forms.constrain(schema)
         form = constraint.get("response_format")
         if form is None:
-            return {} if request.functions else constraint
+            return constraint
         is_same = form["type"] == "json_schema" or request.shape["type"] == "json_object"
         return {"response_format": request.shape} if is_same else constraint
 
@@ -475,7 +499,7 @@ class NativeModel:
 
     async def _once(self, request: Request) -> AsyncGenerator[Piece, None]:
         body = self._body(request)
-        size = len(body["messages"]) + len(body.get("tools", b""))
+        size = len(body["messages"]) + len(body.get("tools", b"")) - _extra_size(request)
         assembly = Assembly(
             known=KnownFunctions(
                 {function.name: function for function in request.functions}, request.callable
@@ -513,7 +537,8 @@ class NativeModel:
         await self._endpoint.aclose()
 
     def _body(self, request: Request) -> dict[str, Any]:  # Any: JSON values, and JSON text as bytes
-        body: dict[str, Any] = {"messages": self._writer.messages(request.messages)}
+        messages = self._writer.messages(request.messages, request.pictures)
+        body: dict[str, Any] = {"messages": messages}
         if request.functions:
             body["tools"] = self._writer.functions(request.functions)
         if self._settings.stream:
@@ -529,6 +554,32 @@ class NativeModel:
         return TokenUsage(
             self.estimator.tokens(prompt_bytes), self.estimator.tokens_of(text), estimated=True
         )
+
+
+def _with_refusal(reply: Reply, request: Request, refusal: NotTaken | None) -> Reply:
+    """Return a reply with the pictures that were sent, and a note on those that the endpoint refused."""
+    if request.pictures:
+        reply = replace(reply, seen=frozenset(request.pictures))
+    if refusal is None:
+        return reply
+    why = refusal.message.rstrip(".")
+    note = f"The endpoint did not take the pictures, so the model was told of them in words: {why}."
+    return replace(reply, note=f"{reply.note} {note}".strip())
+
+
+def _extra_size(request: Request) -> int:
+    """Return how many bytes the pictures of a request take beyond a text of as many tokens."""
+    pictures = {
+        picture.digest: picture
+        for message in request.messages
+        for picture in pictures_of(message)
+        if request.pictures
+    }
+    extra = 0.0
+    for digest, url in request.pictures.items():
+        tokens = pictures[digest].tokens if digest in pictures else 0
+        extra += len(url) - tokens * BYTES_PER_TOKEN
+    return int(extra)
 
 
 _TOUR_URL: Final = "http://127.0.0.1/v1"  # nothing is sent there

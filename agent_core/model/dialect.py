@@ -116,6 +116,7 @@ class Dialect:
     id_pattern: str = "[a-zA-Z0-9_-]{1,40}"
     id_length: int = 32
     constraints: tuple[str, ...] = _EVERY_WAY
+    shape_beside_calls: bool = False
     loading: Loading | None = None
     owner: str = ""
     told: str = ""

@@ -106,6 +106,8 @@ class Reply:
     """The parts of the reasoning that go back to the endpoint, as JSON texts; see `Assistant`."""
     source: str = ""
     """The endpoint and model that gave the reply."""
+    seen: frozenset[str] = frozenset()
+    """The digests of the pictures that it was sent; it was told of others in words."""
 
 
 class ModeChanged(ModelError):

@@ -52,6 +52,8 @@ class Request:
     """Embedding vectors of the texts that constrained mode compares; without them it compares words only."""
     callable: "KnownFunctions | None" = field(default=None, repr=False)
     """Functions that can be called without being shown by a schema."""
+    pictures: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The pictures of the messages by their digest, each as a `data:` address; the model is told of others in words."""
     is_apart: bool = False
     """A separate question, not a step of a conversation: constrained mode shows no demonstration and, if there are
     functions, requires the answer to be a call.

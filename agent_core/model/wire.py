@@ -9,13 +9,25 @@ What came with a reply for its endpoint (reasoning, ids, signatures) goes back t
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import filterfalse
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import KnapperError
-from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, System, User
+from agent_core.base.messages import (
+    Answer,
+    Assistant,
+    Call,
+    Message,
+    Notice,
+    System,
+    User,
+    pictures_of,
+)
 from agent_core.base.offload import LARGE
+from agent_core.base.pictures import Picture
 from agent_core.base.records import dataclass, field, replace
 from sandbox.wire.strict_json import MAX_VALUES, Malformed, read_json
 
@@ -28,6 +40,8 @@ from .tokens import count
 Entry: TypeAlias = dict[str, Any]  # Any: one message or function in the wire's own shape
 Group: TypeAlias = tuple[Message, ...]
 
+NO_PICTURES: Final[Mapping[str, str]] = MappingProxyType({})
+_UNSEEN: Final = "You are not shown: {}. If it matters, say that you cannot see it."
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 NOTICE_PREFIX = "[Knapper] "
 IMPORTED_PREFIX = "[From an agent's file, not from the program] "
@@ -131,12 +145,21 @@ class RequestWriter:
         self._ids: dict[str, str] = {}  # of calls, as they are sent
         self._functions: Sequence[FunctionShown] = ()
         self._functions_text = b"[]"
+        self._pictures: Mapping[str, str] = {}
 
-    def messages(self, messages: Sequence[Message]) -> bytes:
+    def messages(
+        self, messages: Sequence[Message], pictures: Mapping[str, str] = NO_PICTURES
+    ) -> bytes:
         """Return the messages of a request as JSON text: system first, neighbors of the same role merged, empty replies
         omitted.
+
+        `pictures` are `data:` addresses by digest; of a picture that is not among them, the caption is followed by a
+        sentence.
         """
+        self._pictures = pictures
         messages = tuple(one_by_one(messages) if self.dialect.one_call else messages)
+        if self.dialect.api == "chat":
+            messages = tuple(_with_shown_pictures(messages))
         known: dict[tuple[int, ...], bytes] = {}
         if messages[: len(self._grouped.messages)] != self._grouped.messages:
             self._grouped = _Grouped(self.dialect.system)
@@ -194,12 +217,14 @@ class RequestWriter:
         if isinstance(first, Answer):
             call_id = self._ids.get(first.call_id) or self.dialect.call_id(first.call_id)
             entry = {"role": "tool", "tool_call_id": call_id, "content": first.text}
-            item = {"type": "function_call_output", "call_id": call_id, "output": first.text}
+            output = self._content(first.text, first.pictures)
+            item = {"type": "function_call_output", "call_id": call_id, "output": output}
             return dumps(entry if is_chat else item)
         text = "\n\n".join(filter(None, map(_text, group)))
+        pictures = [picture for message in group for picture in pictures_of(message)]
         said = {
             "role": self.dialect.system if isinstance(first, System) else _ROLES[type(first)],
-            "content": text,
+            "content": self._content(text, pictures),
         }
         if not isinstance(last, Assistant) or not last.calls:
             return dumps(said) if is_chat or text else b""
@@ -223,6 +248,27 @@ class RequestWriter:
             for call in calls
         ]
         return b",".join(written)
+
+    def _content(self, text: str, pictures: Sequence[Picture]) -> str | list[Entry]:
+        """Return the content of a message: a text, or parts if the model is shown pictures with it."""
+        seen = [*filter(self._is_seen, pictures)]
+        unseen = [*filterfalse(self._is_seen, pictures)]
+        if unseen:
+            text = f"{text}\n{_unseen_line(unseen)}"
+        if not seen:
+            return text
+        is_chat = self.dialect.api == "chat"
+        parts: list[Entry] = [{"type": "text" if is_chat else "input_text", "text": text}]
+        for picture in seen:
+            url = self._pictures[picture.digest]
+            if is_chat:
+                parts.append({"type": "image_url", "image_url": {"url": url}})
+            else:
+                parts.append({"type": "input_image", "detail": "auto", "image_url": url})
+        return parts
+
+    def _is_seen(self, picture: Picture) -> bool:
+        return not picture.is_past and picture.digest in self._pictures
 
     def _reasoning_fields(self, assistant_reply: Assistant, text: str) -> Entry:
         """Return the fields with the reasoning of a reply, or with what stands for it at an endpoint that requires it.
@@ -249,6 +295,42 @@ class RequestWriter:
         function = {**_function_entry(call), **of_function}
         extra = extra or (dict(self.dialect.missing_extra) if not of_function else {})
         return {"id": call_id, "type": "function", "function": function, **extra}
+
+
+def _with_shown_pictures(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield the messages with the pictures of answers in a notice after them: a tool message takes text alone there."""
+    shown = list[Picture]()
+    names = dict[str, None]()
+    for message in messages:
+        if shown and not isinstance(message, Answer):
+            yield _picture_notice(names, shown)
+            shown = []
+            names = {}
+        if isinstance(message, Answer) and message.pictures:
+            shown += message.pictures
+            names[message.name] = None
+        yield message
+    if shown:
+        yield _picture_notice(names, shown)
+
+
+def _picture_notice(names: Iterable[str], pictures: Sequence[Picture]) -> Notice:
+    called = ", ".join(f"`{name}`" for name in names)
+    captions = "; ".join(picture.caption for picture in pictures)
+    return Notice(f"What {called} returned as pictures: {captions}", pictures=tuple(pictures))
+
+
+def in_words(message: Message) -> Message:
+    """Return a message for a model that is shown no pictures: the text says so after their captions."""
+    pictures = pictures_of(message)
+    if not pictures or not isinstance(message, User | Answer | Notice):
+        return message
+    return replace(message, text=f"{message.text}\n{_unseen_line(pictures)}", pictures=())
+
+
+def _unseen_line(pictures: Sequence[Picture]) -> str:
+    names = "; ".join(picture.caption for picture in pictures)
+    return f"{NOTICE_PREFIX}{_UNSEEN.format(names)}"
 
 
 def _reasoning(group: Group) -> list[str]:

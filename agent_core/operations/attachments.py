@@ -1,4 +1,4 @@
-"""Files attached to a message, named in it as @FILE or by an option, each fenced under its name.
+"""Files attached to a message, named in it as @FILE or by an option: text is fenced under its name, pictures go along.
 
 An @name that is not a file stays as typed; if it reads like a file name, the user gets a note. Only text typed at a
 prompt is searched for such names: text from a pipe, or pasted, may come from someone else and must not choose files on
@@ -9,9 +9,18 @@ it stays what it is however the line is edited, cut, put aside and recalled.
 import re
 from collections.abc import Iterable
 from itertools import islice
+from pathlib import PurePath
 
 from agent_core.base.errors import UsageError
-from agent_core.base.plain_files import read_named_text
+from agent_core.base.pictures import (
+    HEAD_BYTES,
+    MAX_BYTES,
+    PictureFile,
+    UnusablePicture,
+    is_picture,
+    read_picture,
+)
+from agent_core.base.plain_files import read_beginning, read_named_text
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.base.user_folders import expand_home
@@ -39,17 +48,21 @@ _TYPING = re.compile(r'(?<![^\s(\[,;])@("?)([^\s"]*)$')
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file attached to a message; `problem` is the reason that its text is not sent, if any."""
+    """A file attached to a message: its text, or its `picture`; `problem` is the reason that it is not sent, if any."""
 
     name: str
     text: str = ""
     problem: str = ""
+    picture: PictureFile | None = None
+    caption: str = ""
 
     @property
     def note(self) -> str:
         """A sentence about how much of the file is sent."""
         if self.problem:
             return f"{one_line(self.name, 200)} is not sent: {self.problem}"
+        if self.picture is not None:
+            return f"with {self.caption}"
         count = counted(len(bare_lines(self.text)), "line")
         cut = (
             f", shortened to {MOST_CHARS:,} of {len(self.text):,} characters"
@@ -169,19 +182,30 @@ def with_blocks(message: str, blocks: Iterable[str]) -> str:
     return "\n\n".join([message, *blocks])
 
 
-def added(message: str, paths: Iterable[str]) -> str:
-    """Return a message with the files that an option names attached; `-` is standard input.
+def added(message: str, paths: Iterable[str]) -> tuple[str, list[PictureFile]]:
+    """Return a message with the files that an option names, and the pictures among them; `-` is standard input.
 
     Raises:
-        UsageError: a file cannot be read as text.
+        UsageError: a file is neither text nor a picture that can be sent.
     """
     files = [_read(path) for path in paths]
     for file in files:
         if file.problem:
             raise UsageError(
-                f"{file.name} cannot be sent: {file.problem}.", fix="--file takes a file of text."
+                f"{file.name} cannot be sent: {file.problem}.",
+                fix="--file takes a file of text, or a picture.",
             )
-    return with_blocks(message, [file.block for file in files])
+    return with_blocks(message, blocks_of(files)), pictures_among(files)
+
+
+def blocks_of(files: Iterable[Attachment]) -> list[str]:
+    """Return the blocks of the files of text that are sent."""
+    return [file.block for file in files if not file.problem and file.picture is None]
+
+
+def pictures_among(files: Iterable[Attachment]) -> list[PictureFile]:
+    """Return the pictures that are sent."""
+    return [file.picture for file in files if file.picture is not None]
 
 
 def path_being_typed(before_cursor: str) -> str | None:
@@ -214,6 +238,8 @@ def _is_there(name: str) -> bool:
 def _read(name: str) -> Attachment:
     shown = "standard input" if name == "-" else name
     try:
+        if name != "-" and is_picture(read_beginning(name, HEAD_BYTES)):
+            return _read_picture(shown, read_beginning(name, MAX_BYTES + 1))
         text = read_named_text(name)
     except UnicodeDecodeError:
         return Attachment(shown, problem="it is not text in UTF-8")
@@ -222,3 +248,12 @@ def _read(name: str) -> Attachment:
             shown, problem=one_line(getattr(error, "strerror", None) or str(error), 200)
         )
     return Attachment(shown, problem="it is not text") if "\0" in text else Attachment(shown, text)
+
+
+def _read_picture(name: str, data: bytes) -> Attachment:
+    try:
+        picture = read_picture(data, PurePath(name).name)
+    except UnusablePicture as error:
+        why = error.message.removeprefix(PurePath(name).name).strip().rstrip(".")
+        return Attachment(name, problem=f"it {why}. {error.fix.rstrip('.')}")
+    return Attachment(name, picture=PictureFile(data, picture.name), caption=picture.caption)

@@ -19,7 +19,7 @@ from collections.abc import (
 )
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, overload
 
 from agent_core.access.grants import NOTHING, Grants, TaskReach
 from agent_core.access.grants.approval import FollowedQuestions
@@ -28,6 +28,15 @@ from agent_core.base.caps import Payer, paid_by
 from agent_core.base.errors import AgentBusy, KnapperError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.matching import MARK
+from agent_core.base.pictures import (
+    MAX_BYTES,
+    Picture,
+    PictureFile,
+    UnusablePicture,
+    check_count,
+    with_pictures,
+)
+from agent_core.base.plain_files import read_beginning
 from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import asdict, dataclass, field, replace
@@ -37,6 +46,7 @@ from agent_core.context import pop as pop_turn
 from agent_core.functions.debug import Debugger, DebuggerSlot
 from agent_core.functions.gate.draft import ALONE
 from agent_core.functions.service import Author, FunctionService, StaleView
+from agent_core.registry.answer_shapes import AnswerShape
 from agent_core.registry.function import fits
 from agent_core.storage import (
     AGAIN,
@@ -62,6 +72,7 @@ from sandbox.wire.strict_json import whole_characters
 
 from .entries import (
     AFTER,
+    CLIENT,
     EXPECTS,
     HEARD,
     HERE,
@@ -97,14 +108,9 @@ if TYPE_CHECKING:
     from .source import ToolSources
 
 
+T = TypeVar("T")
+
 _log = logging.getLogger("knapper.turns")
-_PAUSE_S: Final = 0.05  # between looks at what another process does with a message
-_LOOK_S: Final = 0.5  # between looks whether a process that tells of its turn still runs it
-_PRECEDENCE_S: Final = 1.0
-_MISSED_LIMIT: Final = 20  # turns that are told of at once
-_SENT_LIMIT: Final = 1_000  # messages that are known to come from here
-# The user's message comes before those of other agents, but not before its own turn that was cut off.
-_LATER_KINDS: Final = tuple(kind for kind in BETWEEN if kind != AGAIN)
 _EXPECTS: Final = "expect_reach(network=[hosts], read=[files, folders], write=[…], packages=[…], secrets=[…], why=…)"
 _ABOUT_MODES: Final[Mapping[str, str]] = {
     "plan": "This turn is a plan. Only read: nothing is kept, made or written, and what would is refused. End with"
@@ -149,7 +155,17 @@ class TurnOptions:
     allowance: Allowance | None = None
     on_behalf_of: str = ""  # the calling agent if this agent is a helper
     restarts: bool = False  # whether an interrupted turn of the user resumes
+    shape: AnswerShape | None = None  # of the reply to the message that is sent with it
     follows: bool = False  # whether a turn that runs elsewhere is told of
+
+
+_PAUSE_S: Final = 0.05  # between looks at what another process does with a message
+_LOOK_S: Final = 0.5  # between looks whether a process that tells of its turn still runs it
+_PRECEDENCE_S: Final = 1.0
+_MISSED_LIMIT: Final = 20  # turns that are told of at once
+_SENT_LIMIT: Final = 1_000  # messages that are known to come from here
+# The user's message comes before those of other agents, but not before its own turn that was cut off.
+_LATER_KINDS: Final = tuple(kind for kind in BETWEEN if kind != AGAIN)
 
 
 @dataclass(slots=True)
@@ -509,6 +525,7 @@ class TurnRunner:
             OwnName(self.name),
             self._policy_of(claimed.event),
             TaskReach(Grants.from_json(payload.get(EXPECTS) or {})),
+            pictures=self.loop.model_session.pictures,
         )
 
     def _policy_of(self, inbound: Inbound) -> Policy:
@@ -547,7 +564,7 @@ class TurnRunner:
             is_part = bool(options.on_behalf_of) or options.group is not None
             try:
                 async with fed(turn, "" if is_part else self.store.place):
-                    await self._run_claimed(turn, claimed.event)
+                    await self._run_claimed(turn, claimed.event, options.shape)
             finally:
                 self.tools.end()
         return is_own or await self._took(claimed, message)
@@ -565,9 +582,14 @@ class TurnRunner:
             claimed = await self.store.next(self.line, self.owner, skip=skip)
         return claimed
 
-    async def _run_claimed(self, turn: Turn, inbound: Inbound) -> None:
+    async def _run_claimed(
+        self, turn: Turn, inbound: Inbound, shape: AnswerShape | None = None
+    ) -> None:
         self.session.policy = turn.policy
         await self.begin(turn, inbound)
+        if shape is not None and inbound.payload.get(CLIENT) == shape.terms:
+            assert self.tools.guest is not None, "it is made of these terms"
+            self.tools.guest.fault_of = shape.fault
         self.ring()
         self.turn = turn
         if self.ends_at_once:
@@ -691,6 +713,26 @@ class Origin:
     def to_json(self) -> str:
         """Return it as the store keeps it."""
         return dump({name: text for name, text in asdict(self).items() if text})
+
+
+PictureSource: TypeAlias = Path | str | bytes | PictureFile | Picture
+"""A picture for a message: a file by its path, its content, or one that is kept."""
+
+
+async def _read_picture_file(source: Path | str | bytes) -> PictureFile:
+    """Return a picture by its path or content.
+
+    Raises:
+        UnusablePicture: it cannot be read.
+    """
+    if isinstance(source, bytes):
+        return PictureFile(source)
+    try:
+        data = await asyncio.to_thread(read_beginning, source, MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UnusablePicture(f"{one_line(str(source), 200)} cannot be read: {why}.") from error
+    return PictureFile(data, Path(source).name)
 
 
 SaveAgentFile = Callable[[str, Path | str], Awaitable[None]]
@@ -889,7 +931,7 @@ class Agent:
         """Read the conversation's name and what it is a branch of."""
         self.conversation = await self._store.conversation(self.line) or self.conversation
 
-    async def turn(
+    async def turn(  # noqa: PLR0913 - what a window may give
         self,
         message: str | None,
         *,
@@ -897,6 +939,8 @@ class Agent:
         debugger: "Debugger | None" = None,
         heard: Sequence[Post] = (),
         group: TurnGroup | None = None,
+        shape: AnswerShape | None = None,
+        pictures: Sequence[PictureSource] = (),
         follows: bool = False,
     ) -> AsyncGenerator[events.Event, None]:
         """Run one turn and yield its events; with None as `message`, process the waiting events.
@@ -906,15 +950,20 @@ class Agent:
 
         `heard` are events for the inbox that came before the message; this turn takes them up. `group` is the group
         that the turn belongs to. `approver` is asked about grants and `debugger` handles stops in this turn, instead of
-        those of the workspace. Leaving the iteration early interrupts the turn.
+        those of the workspace. The reply to the message has the `shape`, and the `pictures` go with the message.
+        Leaving the iteration early interrupts the turn.
 
         Raises:
             AgentBusy: without a message, another process runs a turn.
-            UsageError: the message is not valid UTF-8 text.
+            UsageError: the message is not valid UTF-8 text, a picture cannot be used, or a group was asked for a reply
+                of a shape.
             WorkspaceError: the agent or its workspace is closed.
         """
         self._must_be_open()
-        posts = [*heard, *([] if message is None else [self._post(message)])]
+        if shape is not None and self._loop.is_group:
+            raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
+        kept = await self._keep(pictures)
+        posts = [*heard, *([] if message is None else [self._post(message, shape, kept)])]
         begins_alone = not heard and group is None and self.origin.window != "prompt"
         if message is not None and begins_alone:
             # Whoever runs it: the answer is to it alone.
@@ -935,7 +984,8 @@ class Agent:
             self.allowance,
             self.on_behalf_of,
             self.restarts,
-            follows,
+            follows=follows,
+            shape=shape,
         )
         async with aclosing(self._turns.run(posts, options)) as turn:
             async for event in turn:
@@ -947,16 +997,51 @@ class Agent:
                 if not is_named and isinstance(event, events.TurnStarted):
                     await self._load_conversation()  # it has its first words
 
-    async def ask(self, message: str) -> str:
+    @overload
+    async def ask(
+        self, message: str, *, result: None = None, pictures: Sequence[PictureSource] = ()
+    ) -> str: ...
+    @overload
+    async def ask(
+        self, message: str, *, result: type[T], pictures: Sequence[PictureSource] = ()
+    ) -> T: ...
+    @overload
+    async def ask(
+        self, message: str, *, result: object, pictures: Sequence[PictureSource] = ()
+    ) -> Any: ...  # Any: as the shape says
+
+    async def ask(
+        self, message: str, *, result: object = None, pictures: Sequence[PictureSource] = ()
+    ) -> Any:
+        """Run one turn and return the reply, or a value of the type `result`.
+
+        `pictures` are files or their contents, which the model is shown with the message. `result` may also be a JSON
+        Schema, or a text with fields, such as `name, age int`. The agent works as usual; if its reply is no such value,
+        it is asked for one, and once more with what was wrong.
+
+        Raises:
+            TurnError: the turn ended without a reply, or the reply is no such value.
+            UsageError: no reply can have this type.
+        """
+        if result is None:
+            return await self._reply_to(message, pictures=pictures)
+        shape = AnswerShape.of(result)
+        return shape.read(await self._reply_to(message, shape, pictures))
+
+    async def _reply_to(
+        self,
+        message: str,
+        shape: AnswerShape | None = None,
+        pictures: Sequence[PictureSource] = (),
+    ) -> str:
         """Run one turn and return the reply.
 
         Raises:
             TurnError: the turn ended without a reply.
         """
         warned, reason = None, "interrupted"
-        async with aclosing(
-            self.turn(message)
-        ) as turn:  # `aclosing` ends the turn before this returns
+        # `aclosing` ends the turn before this returns
+        async with aclosing(self.turn(message, shape=shape, pictures=pictures)) as turn:
             async for event in turn:
                 if isinstance(event, events.Warned):
                     warned = event
@@ -1020,9 +1105,12 @@ class Agent:
         """Call `ring` when a turn begins or ends here."""
         self._turns.ring = ring
 
-    async def say_during_turn(self, message: str) -> None:
+    async def say_during_turn(
+        self, message: str, *, pictures: Sequence[PictureSource] = ()
+    ) -> None:
         """Store a message that the running turn picks up at its next step."""
-        await self._turns.post(self._post(message))
+        kept = await self._keep(pictures)
+        await self._turns.post(self._post(message, pictures=kept))
 
     @property
     def is_following(self) -> bool:
@@ -1033,12 +1121,38 @@ class Agent:
         """Return whether a message was sent through another window."""
         return bool(message_id) and message_id not in self._turns.sent
 
-    def _post(self, message: str) -> Post:
+    async def _keep(self, sources: Sequence[PictureSource]) -> list[Picture]:
+        """Return these pictures after keeping those that are not kept yet.
+
+        Raises:
+            UnusablePicture: one cannot be used.
+        """
+        check_count(sources)
+        kept = list[Picture]()
+        files = self.model_session.pictures
+        for source in sources:
+            if isinstance(source, Picture):
+                kept.append(source)
+                continue
+            if files is None:
+                raise UsageError(f"`{self.name}` takes no pictures.")
+            file = source if isinstance(source, PictureFile) else await _read_picture_file(source)
+            kept.append(await files.keep(file.data, file.name))
+        return kept
+
+    def _post(
+        self,
+        message: str,
+        shape: AnswerShape | None = None,
+        pictures: Sequence[Picture] = (),
+    ) -> Post:
         if whole_characters(message) != message:
             raise UsageError(
                 "The message is not text in UTF-8, and was not sent.", fix="Send it in UTF-8."
             )
-        payload: dict[str, Any] = {"text": message}  # Any: JSON
+        payload = with_pictures({"text": message}, pictures)
+        if shape is not None:
+            payload[CLIENT] = shape.terms
         if self.policy is not None:
             payload[POLICY] = self.policy.to_json()
         if self._begins is not None:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from agent_core.access.grants import CallFlow
@@ -9,6 +10,7 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
+from agent_core.base.pictures import Picture, PictureFile, captioned
 from agent_core.base.receipt import CHANGING, Receipt
 from agent_core.base.records import dataclass, replace, to_json
 from agent_core.context import beginning, first_page, large_page
@@ -93,12 +95,15 @@ class CallRecord:
         self.has_changed = False
         self.is_waiting = False
         self.repairs: list[str] = []
+        self.files: list[PictureFile] = []
+        """Pictures that the call returned, which are shown with its answer."""
         self.did = Receipt()  # effects of the call as observed by the host
         self.flow = CallFlow()  # of the program that makes the call, if one does
         self._clock = clock
         self._began = clock.monotonic()
         self.stood = 0.0  # seconds spent waiting for a human, at the debugger or with a question
         self._returned: Large | None = None
+        self._pictures: Sequence[Picture] = ()
 
     @property
     def key(self) -> str:
@@ -150,6 +155,9 @@ class CallRecord:
         `unproven` is a note that no one has vouched for the result. `about` is stored and published with the outcome,
         and `entries` are stored with it.
         """
+        if isinstance(outcome, Returned):
+            outcome = await self._with_captions(outcome)
+        pictures, refused = await self._keep_pictures()
         size = answers.size_of(outcome) if outcome is not None else 0
         if isinstance(outcome, Returned) and isinstance(outcome.value, Large):
             self._returned = outcome.value
@@ -158,6 +166,7 @@ class CallRecord:
             if text is not None
             else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
         )
+        full = "\n".join(filter(None, [captioned(full, pictures), *refused]))
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = await aside(size, answers.report_json, outcome) if outcome is not None else {}
         detail = {**detail, **self.facts_of(outcome), **(about or {})}
@@ -188,6 +197,28 @@ class CallRecord:
             return with_edits(Plan(str(error)))
 
         return self.report(await commit(plan, self.record, self._clock.random, refusal))
+
+    async def _with_captions(self, returned: Returned) -> Returned:
+        """Return an outcome with words in the place of its pictures, which are added to `files`."""
+        album = self.turn.pictures
+        if album is None:
+            return returned
+        value = returned.value
+        if isinstance(value, Large):
+            data = await album.large(value)
+            value = value if data is None else data
+        written = self.did.names("wrote")
+        if isinstance(value, str | PurePath) and written:
+            file = await album.written(value, written)
+            self.files += [file] if file else []
+        return replace(returned, value=answers.without_pictures(value, self.files))
+
+    async def _keep_pictures(self) -> tuple[Sequence[Picture], Sequence[str]]:
+        """Keep the pictures of the call, and return these, and a sentence about each that cannot be shown."""
+        if not self.files or self.turn.pictures is None:
+            return (), ()
+        self._pictures, refused = await self.turn.pictures.keep_all(self.files)
+        return self._pictures, refused
 
     def facts_of(self, outcome: CallOutcome | None) -> Mapping[str, Any]:  # Any: JSON
         """Return facts about an outcome that are stored with it, besides its report."""
@@ -238,7 +269,11 @@ class CallRecord:
         page, whole = first_page(text, self._answer_chars)
         if self._returned is not None:
             page, whole = large_page(text, self._returned, self._answer_chars), ()
-        answer = replace(answer_to(self.call, text, word, self.seconds(), detail), **page)
+        answer = replace(
+            answer_to(self.call, text, word, self.seconds(), detail),
+            pictures=tuple(self._pictures),
+            **page,
+        )
         if self.call.id not in self.turn.journal.started:  # the answer tells of the call, too
             asked = self.turn.journal.fold.arguments.get(self.call.id)
             answer = replace(answer, arguments=own_arguments(self.call, asked))

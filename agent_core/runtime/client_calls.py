@@ -11,27 +11,32 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import ModelError
 from agent_core.base.offload import aside
+from agent_core.base.pictures import pictures_in
 from agent_core.base.policy import Policy
+from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
+from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.arguments import read_exactly
 from agent_core.storage import Entry, Inbound
 from agent_core.storage.journal import CallEntry, ClientEntry, ParkedEntry, read_marks, write_entry
 
-from .entries import ANSWERS, CLIENT, begun, notice, result
+from .entries import ANSWERS, CLIENT, begun, notice, result, showing
 from .source import GuestSource
 from .turn import SplitCalls
 from .turn_end import Ended, GoOn
 
 if TYPE_CHECKING:
     from agent_core.base.messages import Call
-    from agent_core.base.problem import Problem
     from agent_core.registry.registry import Snapshot
 
     from .turn import Turn
 
 _MAX_REMINDERS: Final = 2
+_MAX_MISFITS: Final = 2  # replies of another shape after which the turn goes on
+_MAX_CAME_CHARS: Final = 1_000
+_MISSHAPEN: Final = "does not have the shape that was asked for"
 _MOST_CHARS: Final = 1_000
 _DETAIL: Final = {"client": True}
 _ALONE: Final = (
@@ -52,7 +57,9 @@ class ClientFunctions(GuestSource):
     """What a client offers in one turn. `required`: the turn must call one of its functions before it ends.
 
     `one_at_a_time`: the client takes one call per step. `parameters` go with each request to the model, `max_tokens`
-    limits each reply, and `shape` is the `response_format` that the turn's reply must have.
+    limits each reply, and `shape` is the `response_format` that the turn's reply must have. The first reply without it
+    is followed by requests for the shape alone, without functions: at many endpoints a shape keeps the model from
+    calling them.
     """
 
     table: Sequence[
@@ -64,7 +71,8 @@ class ClientFunctions(GuestSource):
     max_tokens: int | None = None
     shape: Mapping[str, Any] | None = None  # Any: JSON
     _reminders: int = 0
-    _is_shape_told: bool = False
+    _misfits: int = 0
+    _is_shape_alone: bool = False
 
     @classmethod
     def of(cls, inbound: Inbound) -> "ClientFunctions":
@@ -88,14 +96,19 @@ class ClientFunctions(GuestSource):
         """Return a request to the model with the client's parameters, token limit and shape."""
         caps = [cap for cap in (request.max_tokens, self.max_tokens) if cap]
         cap = min(caps, default=None)
-        return replace(request, max_tokens=cap, parameters=self.parameters, shape=self.shape)
+        request = replace(request, max_tokens=cap, parameters=self.parameters, shape=self.shape)
+        return replace(request, functions=(), callable=None) if self._is_shape_alone else request
 
     def shaped(self, text: str) -> str | tuple["Problem", ...]:
         """Return a reply as JSON text in the shape that the client requires, or the problems with it."""
         if self.shape is None:
             return text
         value = read_exactly(text, self.schema)
-        return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+        if not isinstance(value, dict):
+            return value
+        if self.fault_of is not None and (fault := self.fault_of(value)):
+            return (Problem("answer-unfit", fault.rstrip("."), Place("reply")),)
+        return json.dumps(value, ensure_ascii=False)
 
     @cached_property
     def schema(self) -> dict[str, Any]:  # Any: JSON Schema
@@ -132,7 +145,9 @@ class ClientFunctions(GuestSource):
         """Return the first entries of a turn: the answers to the calls that were open, then `opening`."""
         rows = inbound.payload.get(ANSWERS) if inbound.kind == "message" else None
         rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-        given = {str(row["id"]): str(row["text"]) for row in rows if {"id", "text"} <= row.keys()}
+        rows = [row for row in rows if {"id", "text"} <= row.keys()]
+        given = {str(row["id"]): str(row["text"]) for row in rows}
+        shown = {str(row["id"]): pictures_in(row) for row in rows}
         shape = list[Entry]()
         if (
             self.shape is not None
@@ -153,7 +168,10 @@ class ClientFunctions(GuestSource):
         policy = Policy.from_json(read_marks(opening[-1]).policy or {})
         client = write_entry(ClientEntry(text=text, event=inbound.kind))
         began = begun(client, inbound, policy)
-        answers = [answered(call, given.pop(call.id, None)) for call in open_calls]
+        answers = list[Entry]()
+        for call in open_calls:
+            answer = answered(call, given.pop(call.id, None))
+            answers.append(showing(answer, shown.get(call.id, ())))
         late = [
             notice(
                 f"The client answered the call {id} after the conversation had gone on without it: {text}"
@@ -178,21 +196,22 @@ class ClientFunctions(GuestSource):
         return GoOn(f"The client requires a call of one of its functions: {names}. Call it now.")
 
     async def _check_shape(self, turn: "Turn", text: str) -> GoOn | Ended:
-        """Decide whether a final reply has the required shape; the model may correct it once."""
+        """Decide whether a final reply has the required shape.
+
+        If not, it is asked for alone, which the model may correct once.
+        """
         read = await aside(len(text), self.shaped, text)
         if isinstance(read, str):
             return Ended("replied", read)
         faults = "; ".join(problem.message for problem in read)
-        if self._is_shape_told:
-            return Ended(
-                "failed",
-                warning=f"The reply does not have the shape that the client asked for: {faults}.",
-            )
-        self._is_shape_told = True
+        self._misfits += 1
+        if self._misfits > _MAX_MISFITS:
+            came = one_line(text, _MAX_CAME_CHARS)
+            return Ended("failed", warning=f"The reply {_MISSHAPEN}: {faults}. What came: {came}")
+        # An agent that replies by a function needs it.
+        self._is_shape_alone = not turn.style.by_function("native")
         turn.work.function_messages.clear()  # the client has not been sent anything yet
-        return GoOn(
-            f"Your reply does not have the shape that was asked for: {faults}. Send the whole JSON object again."
-        )
+        return GoOn(f"Your reply {_MISSHAPEN}: {faults}. Send the whole JSON object again.")
 
     def must_fit(self, room: int) -> None:
         """Check that the functions fit into `room` bytes.

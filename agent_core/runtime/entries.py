@@ -14,6 +14,7 @@ from agent_core import __version__
 from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
+from agent_core.base.pictures import Picture, pictures_in, with_rows
 from agent_core.base.policy import Policy
 from agent_core.base.receipt import Made, Receipt
 from agent_core.base.records import dataclass, field, replace
@@ -67,6 +68,9 @@ AFTER: Final = "after"
 POLICY: Final = "policy"
 EXPECTS: Final = "expects"
 """The key of an event for the ID of the interrupted turn that it continues."""
+SEEN: Final = "seen_pictures"
+TOLD: Final = "told_pictures"
+"""The keys of a request's parameters for the captions of pictures: those that it showed, and those told in words."""
 RECEIPT_KINDS: Final = (
     CallEntry.kind,
     AnswerEntry.kind,
@@ -363,7 +367,7 @@ def entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
     text = str(inbound.payload.get("text", ""))
     match inbound.kind:
         case "message":
-            return user(text)
+            return showing(user(text), pictures_in(inbound.payload))
         case kind if kind == HEARD:
             return user(text, str(inbound.payload.get("speaker", "")))
         case "heartbeat":
@@ -372,6 +376,11 @@ def entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
             return login(inbound.payload.get("last"), protocol, now)
         case _:
             return notice(text)
+
+
+def showing(entry: Entry, pictures: Sequence[Picture]) -> Entry:
+    """Return the entry of a message or an answer with pictures, whose captions its text has already."""
+    return replace(entry, payload=with_rows(entry.payload, pictures)) if pictures else entry
 
 
 def said_by(inbound: Inbound) -> str:
@@ -511,8 +520,8 @@ def calls_without_answer(entries: Sequence[Entry]) -> list[tuple[Call, bool]]:
 def _message_of(journal_entry: JournalEntry, *, is_imported: bool) -> Iterable[Message]:
     """Yield the message that the model reads. A reply from an agent's file brings nothing to send to an endpoint."""
     match journal_entry:
-        case MessageEntry(text=text, packed=packed, speaker=speaker):
-            yield User(text, packed or "", is_imported, speaker)
+        case MessageEntry(text=text, packed=packed, speaker=speaker, pictures=pictures):
+            yield User(text, packed or "", is_imported, speaker, pictures)
         case NoticeEntry(text=text, packed=packed):
             yield Notice(text, packed or "", is_imported)
         case ReplyEntry(text=text, thought=thought, calls=calls) if is_imported:
@@ -520,7 +529,7 @@ def _message_of(journal_entry: JournalEntry, *, is_imported: bool) -> Iterable[M
             yield Assistant(text, bare, thought)
         case ReplyEntry(text=text, thought=thought, calls=calls) as reply:
             yield Assistant(text, calls, thought, reply.reasoning, reply.source)
-        case AnswerEntry(call_id=id, name=name, text=text):
-            yield Answer(id, name, text)
+        case AnswerEntry(call_id=id, name=name, text=text, pictures=pictures):
+            yield Answer(id, name, text, pictures)
         case _:
             pass

@@ -12,6 +12,7 @@ from typing import Any, Final
 from agent_core.base import events
 from agent_core.base.events import Event, StoredEvent
 from agent_core.base.messages import SEND
+from agent_core.base.pictures import with_rows
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.storage import EndedTurn, Entry, agent_of, id_of, is_main
@@ -217,7 +218,7 @@ class EventFold:
             text=answer.text,
             outcome=answer.outcome,
             seconds=answer.seconds,
-            detail=answer.detail,
+            detail=with_rows(answer.detail, answer.pictures),
         )
         return [*began, answered]
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import ContextOverflow, ModelError, StorageError
-from agent_core.base.messages import System, User
+from agent_core.base.messages import System, User, pictures_of
+from agent_core.base.pictures import Picture
 from agent_core.context import (
     ABOUT_PROGRAMS,
     BYTES_PER_TOKEN,
@@ -49,8 +50,9 @@ from agent_core.model.reply import (
     TokenUsage,
 )
 from agent_core.model.request import FunctionShown, Preparing, Request, Tell
+from agent_core.model.wire import in_words
 
-from .entries import cut_off, recorded_request
+from .entries import SEEN, TOLD, cut_off, recorded_request
 from .turn import Interrupted, Turn
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
     from agent_core.storage import Entry, Write
+    from agent_core.storage.picture_files import PictureFiles
 
     from .session import AgentSession
     from .source import ToolSources
@@ -97,12 +100,14 @@ class ModelSession:
         compaction: str = "",
         keep: "AgentMemory | None" = None,
         vectors: "TextVectors | None" = None,
+        pictures: "PictureFiles | None" = None,
     ) -> None:
         """Create the session.
 
         `compaction` overrides the settings for how this agent's past is summarized. `vectors` are those of functions
-        and messages; they choose what a small model is shown.
+        and messages; they choose what a small model is shown. Without `pictures`, the model is told of them in words.
         """
+        self.pictures = pictures
         self.models = models
         self.functions = StepFunctions(shown, models, session, settings, tools)
         self.shown = shown
@@ -121,6 +126,8 @@ class ModelSession:
             ""  # the turn in which the user was warned that the message is shown in part
         )
         self._last_request: object = None
+        self._sight: dict[str, list[str]] = {}
+        """The captions of the pictures that the last request showed, and of those that it told in words."""
 
     async def model(self) -> Model:
         """Return the model; it is opened on first use, or when the agent's file names another one."""
@@ -283,7 +290,7 @@ class ModelSession:
     def request_record(self, snapshot: "Snapshot") -> tuple[list["Entry"], list["Write"]]:
         """Return the record of a request, if it differs from the last; with the messages, it can be reproduced."""
         functions = self.functions.all()
-        shown = (functions, self.models.name, self._system.sections)
+        shown = (functions, self.models.name, self._system.sections, self._sight)
         if self._last_request == shown:
             return [], []
         self._last_request = shown
@@ -294,7 +301,7 @@ class ModelSession:
             snapshot,
             self._system.sections,
             self.models.name,
-            parameters,
+            parameters | self._sight,
         )
 
     async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
@@ -394,6 +401,17 @@ class ModelSession:
             self.meter.charge(turn, reply.usage, model)
         return reply
 
+    async def _with_pictures(self, request: Request, mode: Mode) -> Request:
+        """Return a request with the pictures that its messages show, or with words for them in a mode of text alone."""
+        if mode != NATIVE:
+            return replace(request, messages=tuple(map(in_words, request.messages)))
+        shown = list[Picture]()
+        for message in request.messages:
+            shown += pictures_of(message)
+        if not shown or self.pictures is None:
+            return request
+        return replace(request, pictures=await self.pictures.urls(shown))
+
     async def _stream(
         self, turn: Turn, model: Model, prompt: RequestPrompt, excluded: frozenset[str]
     ) -> Reply:
@@ -403,6 +421,7 @@ class ModelSession:
         )
         if self.tools.guest is not None:
             request = self.tools.guest.request(request)
+        request = await self._with_pictures(request, model.mode)
         if model.mode != NATIVE and self._vectors is not None:
             mode = mode_named(model.mode)
             texts = mode.compared(request) if mode is not None else []
@@ -437,9 +456,22 @@ class ModelSession:
             told.cancel()
         assert reply is not None, "a model's stream ends with its reply or an error"
         self.meter.count(turn, reply.usage, prompt.tokens, model)
+        self._sight = _sight_of(request, reply)
         if held_back := turn.own_name.rest():
             turn.tell(kind(text=held_back))
         return reply
+
+
+def _sight_of(request: Request, reply: Reply) -> dict[str, list[str]]:
+    """Return the captions of the pictures that a model was shown, and of those that it was told of in words."""
+    sight: dict[str, list[str]] = {}
+    for message in request.messages:
+        for picture in pictures_of(message):
+            if not sight:
+                sight = {SEEN: [], TOLD: []}
+            key = SEEN if picture.digest in reply.seen else TOLD
+            sight[key].append(picture.caption)
+    return sight
 
 
 class AgentModels:

@@ -172,6 +172,9 @@ class GuestSource(ToolSource):
     A step that calls one ends the turn, and its answer begins another one.
     """
 
+    fault_of: Callable[[Mapping[str, Any]], str] | None = None  # Any: JSON
+    """Returns what its sender finds wrong with a reply that has the shape, or an empty text."""
+
     @property
     def shown(self) -> tuple["FunctionShown", ...]:
         """The functions as the model is shown them, next to the agent's own."""

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.base.messages import Call
     from agent_core.functions.debug import DebuggerSlot
+    from agent_core.storage.picture_files import PictureFiles
 
     from .reply_work import ReplyWork
     from .turn_end import Ended, GoOn
@@ -376,6 +377,8 @@ class Turn:
     ending: TurnEnding = field(default_factory=TurnEnding)
     step: int = 0
     model: str = ""
+    pictures: "PictureFiles | None" = None
+    """Where the pictures are kept that calls return; None: they are not shown."""
     _retried_for: str = ""  # the reason for the last wait that was told
 
     def taken(self, waiting: Sequence[Inbound]) -> list[Inbound]:

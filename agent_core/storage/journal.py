@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, TypeAlias, TypeVar, get_args, get_origi
 
 from agent_core.base.events import StoredEvent, stored_fields
 from agent_core.base.messages import Call
+from agent_core.base.pictures import Picture
 from agent_core.base.receipt import Made
 from agent_core.base.records import (
     IF_SET,
@@ -53,6 +54,7 @@ class MessageEntry:
     packed: str | None = field(default=None, metadata=IF_SET)
     whole: str = field(default="", metadata=IF_SET)
     chars: int = field(default=0, metadata=IF_SET)
+    pictures: tuple[Picture, ...] = field(default=(), metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,7 @@ class AnswerEntry:
     whole: str = field(default="", metadata=IF_SET)
     chars: int = field(default=0, metadata=IF_SET)
     arguments: str = field(default="", metadata=IF_SET)
+    pictures: tuple[Picture, ...] = field(default=(), metadata=IF_SET)
 
 
 PagedEntry: TypeAlias = MessageEntry | NoticeEntry | ReplyEntry | AnswerEntry

@@ -439,6 +439,14 @@ class TurnStore(Tables):
         return text_hashes(rows)
 
     @query
+    def named_pictures(self, session: SqlSession) -> set[str]:
+        """Return the digests of the pictures that an entry or an event names. It reads the whole record."""
+        named = "where instr(payload, '\"pictures\"') > 0"
+        rows = session.all(f"select payload from entry {named}")  # noqa: S608  (our own text)
+        rows += session.all(f"select payload from event {named}")  # noqa: S608  (our own text)
+        return text_hashes(rows)
+
+    @query
     def history(
         self,
         session: SqlSession,

@@ -41,10 +41,17 @@ _PART: Final = re.compile(r"\.[0-9a-f]{16}\.part")
 class ValueFiles:
     """The large values of one workspace on this machine."""
 
+    kept_days: float | None = KEPT_DAYS
+    """The days after which a value goes that nobody uses; None: it stays as long as something names it."""
+
     def __init__(
-        self, state: Path, now: Callable[[], float] = time.time, most_bytes: int = MOST_BYTES
+        self,
+        state: Path,
+        now: Callable[[], float] = time.time,
+        most_bytes: int = MOST_BYTES,
+        folder: str = FOLDER,
     ) -> None:
-        self.folder = state / FOLDER
+        self.folder = state / folder
         self.now = now
         self._most_bytes = most_bytes
 
@@ -109,7 +116,8 @@ class ValueFiles:
             is_unnamed = (
                 named is not None and _NAME.fullmatch(name) is not None and name not in named
             )
-            if age > KEPT_DAYS * _DAY_S or (age > _UNNAMED_S and (is_unfinished or is_unnamed)):
+            is_old = self.kept_days is not None and age > self.kept_days * _DAY_S
+            if is_old or (age > _UNNAMED_S and (is_unfinished or is_unnamed)):
                 _remove(self.folder / name)
 
     def has_old(self) -> bool:
@@ -123,7 +131,7 @@ class ValueFiles:
 
     def make_folder(self) -> None:
         """Make the folder if it is missing; OSError if it is no folder of this program."""
-        own_folder(self.folder.parent, FOLDER)
+        own_folder(self.folder.parent, self.folder.name)
 
     def take(self, path: Path, digest: str) -> None:
         """Give a finished file its name, and remove the least recently used ones while all together are too large."""

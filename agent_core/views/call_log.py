@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded
 from agent_core.base.matching import diff_lines
@@ -40,6 +40,9 @@ from .styled_lines import (
     quoted,
     width,
 )
+
+if TYPE_CHECKING:
+    from agent_core.storage.picture_files import PictureFiles
 
 _ENDINGS = {
     "interrupted": "Interrupted. The conversation is kept; continue, or type /retry.",
@@ -125,6 +128,8 @@ class CallLog:
     def __init__(self, *, is_full: bool = False) -> None:
         self.is_full = is_full
         self.calls: list[ShownCall] = []
+        self.pictures: PictureFiles | None = None
+        """Where the pictures of calls are kept, if that is here."""
         self.forgot = 0
         """The number of calls that were dropped because something was forgotten. Their numbers are not reused."""
         self._asked: dict[str, str] = {}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base.clock import shown_time
 from agent_core.base.late import LateModule
+from agent_core.base.pictures import caption_of
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line, visible
 from agent_core.base.workspace_folder import STATE
@@ -21,6 +22,7 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from sandbox.wire.values import LARGE, TAG, read_row
 
 from .styled_lines import Line, Role, Span, columns, counted, duration, indented, line, quoted
+from .value_tables import is_table, table_lines
 
 if TYPE_CHECKING:  # for annotations
     from agent_core.base.events import FunctionsChanged
@@ -386,7 +388,12 @@ def value_lines(call: "CallReport | RecordedOutcome", *, as_it_is: bool = False)
         not (as_it_is or isinstance(call.value, str)) and f'"{TAG}"' in shown
     ):  # not a value of JSON, such as a tuple
         with suppress(ProtocolError):
-            shown = repr(read_row(call.value))
+            value = read_row(call.value)
+            if isinstance(value, bytes) and (caption := caption_of(value)):
+                return [line(caption)]
+            shown = repr(value)
+    elif not as_it_is and is_table(call.value):
+        return [*table_lines(call.value)]
     texts = [line(text) for text in bare_lines(shown)]
     return texts if as_it_is or len(texts) < 2 else quoted(texts)
 

@@ -32,7 +32,8 @@ from agent_core.runtime.model_session import AgentModels, ModelSession
 from agent_core.runtime.programs import Programs
 from agent_core.runtime.session import OLD_NAMES, AgentSession, thread_limits
 from agent_core.runtime.source import AgentFile, FunctionSight, ToolSource, ToolSources
-from agent_core.storage import SaveAgent, agent_of
+from agent_core.storage import STATE, SaveAgent, agent_of
+from agent_core.storage.picture_files import PictureFiles
 
 from .agent_files import GroupSurroundings, is_group, read_group
 from .deps import MAX_SHOWN_FUNCTIONS, WorkspaceDeps
@@ -152,6 +153,7 @@ class _AgentParts:
             compaction=self.preset.compaction,
             keep=None if self.in_group else self.memory,
             vectors=TextVectors(self.deps.function_embedder),
+            pictures=PictureFiles(self.deps.root / STATE),
         )
 
     async def open_model(self, name: str | None) -> "OpenedModel":

@@ -25,6 +25,7 @@ from agent_core.registry.source import OF_THE_PROGRAM
 from agent_core.runtime.entries import messages_of, said_by
 from agent_core.storage import Erasure, MessageGone, Store, TurnsGone, ValueFiles
 from agent_core.storage.journal import text_of
+from agent_core.storage.picture_files import PictureFiles
 from sandbox.wire.lines import bare_lines
 
 _REQUESTS: Final = ("requests.log", "requests.log.1", "access.log", "access.log.1")
@@ -34,6 +35,7 @@ _LOGS: Final = {
     **dict.fromkeys(_TYPED, "input history"),
 }
 _VALUES: Final = "large values"
+_PICTURES: Final = "pictures"
 _CRASHES: Final = "crash-*.log"
 _DEBUG: Final = "debug.log"  # deleted as a whole: each request in it has the whole conversation
 _ASIDE: Final = ".knapper/state.db.*-*"
@@ -119,6 +121,7 @@ class Forgetting:
         self._folder = folder
         self._store = store
         self._values = ValueFiles(folder)
+        self._pictures = PictureFiles(folder)
 
     async def order(self, request: ForgetRequest, agent: str) -> ForgetOrder:
         """Resolve a request; turns and messages are those of the agent.
@@ -176,9 +179,12 @@ class Forgetting:
         """Execute an order and return the report. The agents of the order must be locked."""
         files = await asyncio.to_thread(self._rewrite, order)
         before = await self._store.named_values() if self._values.kept() else set()
+        shown = await self._store.named_pictures() if self._pictures.kept() else set()
         places = await self._store.forget(order.erasure)
         if before and (gone := before - await self._store.named_values()):
             files[_VALUES] = files.get(_VALUES, 0) + self._values.drop(gone)
+        if shown and (gone := shown - await self._store.named_pictures()):
+            files[_PICTURES] = self._pictures.drop(gone)
         return await self._report(order, places, files)
 
     async def _report(

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppres
 from functools import cache, cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from agent_core.access.grants.approval import ApprovalQueue
 from agent_core.base.clock import Clock
@@ -45,6 +45,7 @@ from agent_core.storage import (
     prepare_state_dir,
 )
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
+from agent_core.storage.picture_files import PictureFiles
 
 from . import scaffold
 from .state_store import open_state
@@ -125,6 +126,8 @@ else:
     portable = LateModule("agent_core.workspace.portable")
     runner = LateModule("agent_core.workspace.runner")
     errors = LateModule("sandbox.errors")
+
+T = TypeVar("T")
 
 _MODEL_S = 3.0  # timeout for an endpoint's list of models
 
@@ -423,12 +426,16 @@ class Workspace:
             yield workspace
 
     async def _tidy_values(self) -> None:
-        """Remove large values that are old, or that nothing names any longer."""
+        """Remove large values that are old, and large values and pictures that nothing names any longer."""
         values = ValueFiles(self.root / STATE)
         named = (
             await self._store.named_values() if await asyncio.to_thread(values.has_old) else None
         )
         await asyncio.to_thread(values.tidy, named)
+        pictures = PictureFiles(self.root / STATE)
+        if await asyncio.to_thread(pictures.has_old):
+            shown = await self._store.named_pictures()
+            await asyncio.to_thread(pictures.tidy, shown)
 
     async def _close_parts(self) -> None:
         """Close the opened parts, dependent ones first."""
@@ -895,19 +902,35 @@ class Workspace:
         return doctor.level(await self._sandbox.ready())
 
 
-def ask(message: str, workspace: Path | str = ".", *, agent: str | None = None) -> str:
+@overload
+def ask(
+    message: str, workspace: Path | str = ".", *, agent: str | None = None, result: None = None
+) -> str: ...
+@overload
+def ask(
+    message: str, workspace: Path | str = ".", *, agent: str | None = None, result: type[T]
+) -> T: ...
+@overload
+def ask(
+    message: str, workspace: Path | str = ".", *, agent: str | None = None, result: object
+) -> Any: ...  # Any: as the shape says
+
+
+def ask(
+    message: str, workspace: Path | str = ".", *, agent: str | None = None, result: object = None
+) -> Any:
     """Return the reply of a workspace's agent to one message, for synchronous programs.
 
     The conversation continues with the next call, also after a restart. If an event loop is running in this thread, as
-    in a notebook, the loop is blocked.
+    in a notebook, the loop is blocked. `result` is the type of the reply, as in `Agent.ask`.
 
     Raises:
         KnapperError: the workspace, the model or the turn failed.
     """
 
-    async def asked() -> str:
+    async def asked() -> Any:
         async with Workspace.open(workspace) as opened:
-            return await (await opened.agent(agent)).ask(message)
+            return await (await opened.agent(agent)).ask(message, result=result)
 
     runs_a_loop = False
     with suppress(RuntimeError):  # there is none in this thread

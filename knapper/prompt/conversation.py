@@ -17,7 +17,7 @@ from collections.abc import (
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import Approver, Decision, Grants, Question
 from agent_core.access.grants.book import checked
@@ -41,6 +41,7 @@ from agent_core.base.events import (
     Usage,
 )
 from agent_core.base.messages import SEND, Answer, Message, Notice, User
+from agent_core.base.pictures import PictureFile
 from agent_core.base.plain_files import read_named
 from agent_core.base.receipt import TOUCHED, Receipt
 from agent_core.base.untrusted import one_line
@@ -51,7 +52,8 @@ from agent_core.runtime.agent import UNANSWERED, Agent, Origin
 from agent_core.runtime.entries import JOB, PIPE
 from agent_core.runtime.session import GO_ON
 from agent_core.runtime.turn import Interrupted, Interruption
-from agent_core.storage import MAIN, line_of
+from agent_core.storage import MAIN, STATE, line_of
+from agent_core.storage.picture_files import PictureFiles
 from agent_core.views.agent_view import behind_lines
 from agent_core.views.call_log import CallLog, changed_lines, from_words, is_own, is_speech
 from agent_core.views.faults import crash_line, fault_lines, innermost, traced, turn_fault
@@ -62,6 +64,9 @@ from sandbox.wire.strict_json import Malformed, read_toml
 
 from .run_options import RunOptions
 from .ui import Listener, Voice
+
+if TYPE_CHECKING:
+    from agent_core.registry.answer_shapes import AnswerShape
 
 _UNANSWERED: Final = (
     "/retry sends it again; /pop takes it back. Else the model reads it with your next message."
@@ -92,6 +97,7 @@ class Conversation:
         voice.agent = agent.name
         voice.secrets = Secrets(workspace.root)
         self.log = CallLog(is_full=workspace.settings.repl.show == "full")
+        self.log.pictures = PictureFiles(workspace.root / STATE)
         self.began = time.time()
         self.touched: dict[str, None] = {}
         """Names of functions and helpers that may have been changed in this session."""
@@ -101,6 +107,8 @@ class Conversation:
         self.failed = False
         self.ran: list[str] = []
         """Shell commands that the user ran since the last message, with their output; sent with the next message."""
+        self.pictures: list[PictureFile] = []
+        """The pictures that are sent with the next message."""
         self.results: dict[str, CallReport] = {}
         """Results of calls that the user typed, by name; `_` is the last one."""
         self.tried: tuple[str, int] | None = None
@@ -162,16 +170,25 @@ class Conversation:
             await self.agent.session.schedule()
             self._runner.poke()
 
-    async def turn(self, message: str | None, listener: Listener | None = None) -> bool:
+    async def turn(
+        self,
+        message: str | None,
+        listener: Listener | None = None,
+        shape: "AnswerShape | None" = None,
+    ) -> bool:
         """Run one turn and report its events; return whether it ended with a reply. None processes waiting messages.
 
-        If a user is here, turns of other windows are reported, too, and messages with where they come from.
+        If a user is here, turns of other windows are reported, too, and messages with where they come from. The reply
+        to the message has the `shape`, if there is one.
         """
         heard = listener or self.voice.listener(self.log)
+        pictures = self._take_pictures() if message is not None else ()
         self.busy, reason = True, ""
         try:
             async with aclosing(
-                self.agent.turn(message, follows=self.voice.is_attended)
+                self.agent.turn(
+                    message, follows=self.voice.is_attended, shape=shape, pictures=pictures
+                )
             ) as turn:  # ends the turn even if reporting fails
                 async for event in turn:
                     if isinstance(event, TurnStarted | MessageAdded):
@@ -203,6 +220,10 @@ class Conversation:
             "",
         )  # "": no turn
         return reason == "replied"
+
+    def _take_pictures(self) -> list[PictureFile]:
+        pictures, self.pictures = self.pictures, []
+        return pictures
 
     def _tell_message(self, event: TurnStarted | MessageAdded) -> None:
         """Show a message that was sent through another window, and where it comes from."""
@@ -240,7 +261,7 @@ class Conversation:
 
     async def say_meanwhile(self, message: str) -> None:
         """Send a message to the running turn. If the turn ends before the message is stored, start another turn."""
-        await self.agent.say_during_turn(message)
+        await self.agent.say_during_turn(message, pictures=self._take_pictures())
         self.voice.lines([line(("dim", "  delivered at the next step"))])
         if not self.busy:
             await self.take_up_waiting()

@@ -34,7 +34,7 @@ from knapper.terminal.dialog import forget_typed, show_mark
 
 from .conversation import Conversation, greeting, opened
 from .run_options import RunOptions
-from .ui import JsonLines, Listener, Voice
+from .ui import JsonLines, Listener, ShapedText, Voice
 
 if TYPE_CHECKING:
     from agent_core.model import tour
@@ -51,7 +51,8 @@ _ALONE = "Nobody types here, so the tour plays by itself, in a folder that is re
 
 async def one_message(options: RunOptions, message: str | None) -> bool:
     """Run one turn, after resuming an interrupted one if requested. Return whether all ended with a reply."""
-    heard = JsonLines() if options.as_json else None
+    heard: Listener | None = JsonLines() if options.as_json else None
+    shape = options.shape
     approver = decide if is_attended() and (options.approve or not options.as_json) else None
     voice = Voice(approver=approver, agrees=options.yes)
     async with opened(options, voice) as conversation, asyncio.TaskGroup() as group:
@@ -61,7 +62,10 @@ async def one_message(options: RunOptions, message: str | None) -> bool:
             if message is not None and options.is_typed and slash.is_command(message):
                 await slash.take(conversation, message)
             elif message is not None and not conversation.failed:
-                if not await conversation.turn(message, heard) and not conversation.left:
+                conversation.pictures += options.pictures
+                if shape is not None and heard is None:
+                    heard = ShapedText(conversation.log, shape)
+                if not await conversation.turn(message, heard, shape) and not conversation.left:
                     await conversation.drop_unanswered()
                 if conversation.has_sent:
                     await conversation.finish_work(heard)

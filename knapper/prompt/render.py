@@ -32,6 +32,7 @@ from rich.theme import Theme
 
 from agent_core.base import events
 from agent_core.base.events import Event
+from agent_core.base.pictures import pictures_in
 from agent_core.base.untrusted import one_line, visible
 from agent_core.views.call_log import (
     CallLog,
@@ -47,6 +48,7 @@ from agent_core.views.grant_question import denied_lines, function_question_line
 from agent_core.views.styled_lines import Line, cut, folded, indented, line, pieces, plain, width
 from agent_core.views.styled_lines import painted as painted_lines
 from agent_core.views.verdicts import SLASH, coloured, hints, printed_lines
+from knapper.terminal.pictures import shown_pictures
 from knapper.terminal.progress import WAITING, reading_text, waiting_text
 from sandbox.wire.lines import bare_lines
 
@@ -450,6 +452,7 @@ class TurnRenderer:
         self._is_apart = False
         if not self._log.is_full:
             self._lines(call_lines(call, self._columns()))
+            self._show_pictures(event)
             return
         self._lines([call_line(call, self._columns())])
         if call.diff and len(call.diff) < len(bare_lines(call.source)):
@@ -460,6 +463,15 @@ class TurnRenderer:
             [hint for hint in hints(call.verdict) if hint not in call.hints] if call.verdict else []
         )
         self._lines([*verdict_part(call, told), *printed_lines(call.detail.get("output") or "")])
+        self._show_pictures(event)
+
+    def _show_pictures(self, event: events.CallAnswered) -> None:
+        pictures = pictures_in(event.detail)
+        for shown in shown_pictures(pictures, self._log.pictures, is_terminal=True):
+            if isinstance(shown, str):
+                self._print(shown)
+            else:
+                self._lines([shown])
 
     def _lines(self, lines: list[Line]) -> None:
         if lines:

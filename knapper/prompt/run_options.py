@@ -3,12 +3,20 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base.errors import UsageError
+from agent_core.base.late import LateModule
 from agent_core.base.own_environment import environment
+from agent_core.base.pictures import PictureFile
 from agent_core.base.plain_files import read_named_text
 from agent_core.base.records import dataclass, field
+
+if TYPE_CHECKING:
+    from agent_core.registry import answer_shapes
+    from agent_core.registry.answer_shapes import AnswerShape
+else:  # few replies have a shape
+    answer_shapes = LateModule("agent_core.registry.answer_shapes")
 
 TOUR = "tour"
 
@@ -42,6 +50,9 @@ class RunOptions:
     once: bool = False
     files: tuple[str, ...] = ()
     system: str | None = None
+    schema: str | None = None
+    pictures: tuple[PictureFile, ...] = field(default=(), repr=False)
+    """The pictures among the files."""
     is_typed: bool = False
     """True if messages are lines of standard input, which may be commands."""
     key: str = field(default="", repr=False)
@@ -61,6 +72,17 @@ class RunOptions:
     def opening(self) -> str:
         """The first message that is sent at a terminal without waiting for the user, if any."""
         return "start" if self.is_tour else ""
+
+    @property
+    def shape(self) -> "AnswerShape | None":
+        """The shape that the reply must have.
+
+        Raises:
+            UsageError: it is named by neither fields, nor a JSON Schema, nor a file with one of these.
+        """
+        if self.schema is None:
+            return None
+        return answer_shapes.AnswerShape.of_text(_shape_text(self.schema))
 
     def flags(self) -> Mapping[str, Any]:  # Any: values of settings, checked where they are read
         """Return the settings given as flags; None means "not given"."""
@@ -83,6 +105,15 @@ class RunOptions:
     def environment(self) -> Mapping[str, str]:
         """Return the environment variables plus the typed key, which other processes cannot see."""
         return {**environment(), "OPENAI_API_KEY": self.key} if self.key else environment()
+
+
+def _shape_text(schema: str) -> str:
+    """Return the text of a shape: that of the file with this name, or else the text itself."""
+    try:
+        return read_named_text(schema) if Path(schema).is_file() else schema
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        fix = "--schema takes fields such as 'name, age int', or a file with a JSON Schema."
+        raise UsageError(f"The schema {schema!r} cannot be read: {error}.", fix=fix) from error
 
 
 def _words(kind: str, name: str | None) -> str | None:

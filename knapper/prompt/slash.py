@@ -24,10 +24,12 @@ from agent_core.functions.answers import CallReport
 from agent_core.functions.debug import Placed, typed_breakpoint
 from agent_core.operations.attachments import (
     as_sent,
+    blocks_of,
     command_block,
     headline,
     named_in,
     pasted_notes,
+    pictures_among,
     with_blocks,
 )
 from agent_core.operations.catalog import (
@@ -163,7 +165,8 @@ def message_of(conversation: Conversation, text: str) -> str:
     conversation.voice.lines([line(("warn", f"  {note}")) for note in notes])
     text = as_sent(text) if conversation.voice.is_attended else text
     ran, conversation.ran = conversation.ran, []
-    return with_blocks(text, [*(file.block for file in files if not file.problem), *ran])
+    conversation.pictures += pictures_among(files)
+    return with_blocks(text, [*blocks_of(files), *ran])
 
 
 async def _call(conversation: Conversation, words: str) -> None:

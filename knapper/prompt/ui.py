@@ -1,15 +1,17 @@
 """The output of a conversation: to its user, at the prompt or as plain text, and to listeners in pipes and scripts."""
 
+import json
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from agent_core.access.grants import Approver, Decision, Question
 from agent_core.base import events
 from agent_core.base.errors import UsageError
 from agent_core.base.events import Event
+from agent_core.base.pictures import pictures_in
 from agent_core.base.records import replace
 from agent_core.base.untrusted import visible
 from agent_core.functions.debug import Command, Debugger, DebugStop
@@ -42,7 +44,11 @@ from knapper.terminal.dialog import (
     hidden_answer,
     set_secrets,
 )
+from knapper.terminal.pictures import shown_pictures
 from knapper.terminal.progress import StatusLine, status_text
+
+if TYPE_CHECKING:
+    from agent_core.registry.answer_shapes import AnswerShape
 
 # Listeners for turns outside the prompt: plain text for pipes and dumb terminals, JSON lines for scripts.
 
@@ -135,6 +141,18 @@ class PlainText:
         write(lines, sys.stderr)
 
     def _show_answer(self, event: events.CallAnswered) -> None:
+        self._show_call(event)
+        pictures = pictures_in(event.detail)
+        is_terminal = sys.stderr.isatty()
+        for shown in shown_pictures(pictures, self._log.pictures, is_terminal=is_terminal):
+            if isinstance(shown, str):
+                self._end_line()
+                sys.stderr.write(shown)
+                sys.stderr.flush()
+            else:
+                self._talk([shown])
+
+    def _show_call(self, event: events.CallAnswered) -> None:
         call = self._log.answered(event)
         if self._log.is_full:
             self._talk([call_log.call_line(call, _columns()), *call_log.verdict_part(call)])
@@ -152,6 +170,26 @@ class PlainText:
             sys.stdout.write("\n")
             sys.stdout.flush()
             self._open_line = False
+
+
+class ShapedText(PlainText):
+    """A listener that prints a reply of a shape on standard output, and nothing else there: a program reads it."""
+
+    def __init__(self, log: call_log.CallLog, shape: "AnswerShape") -> None:
+        super().__init__(log)
+        self._shape = shape
+
+    def hear(self, event: Event) -> None:
+        """Print what a reader of plain text needs from an event, but for the text before the reply."""
+        if isinstance(event, events.Text) or call_log.is_speech(event):
+            return
+        if isinstance(event, events.TurnEnded):
+            reply = ""
+            if event.reason == "replied":
+                value = self._shape.read(event.reply)
+                reply = json.dumps(value, ensure_ascii=False, indent=2)
+            event = replace(event, reply=reply)
+        super().hear(event)
 
 
 def _columns() -> int:

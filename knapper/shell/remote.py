@@ -14,6 +14,7 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError, UnknownName, UsageError
 from agent_core.base.gone import gone_command
 from agent_core.base.own_environment import environment
+from agent_core.base.pictures import PictureFile
 from agent_core.base.settings import TOKEN
 from agent_core.base.untrusted import one_line
 from agent_core.client.client import NO_SERVER, Client, ConnectionLost, HttpWire, of_knapper
@@ -32,6 +33,7 @@ from agent_core.operations.catalog import (
 from agent_core.operations.command_context import CliContext
 from agent_core.operations.commands.operated import LOOKS
 from agent_core.operations.verb import Door, Verb, read_here
+from agent_core.registry.answer_shapes import AnswerShape
 from agent_core.storage import MAIN, NAME_CHARS
 from agent_core.views.call_log import CallLog
 from agent_core.views.faults import fault_lines
@@ -41,7 +43,7 @@ from agent_core.workspace.conversations import NEW
 from knapper.prompt.plain import MARK, Typed, ctrl_c
 from knapper.prompt.run_options import RunOptions
 from knapper.prompt.slash_shell import OF_SHELL, shell_words
-from knapper.prompt.ui import JsonLines, Listener, PlainText, Voice
+from knapper.prompt.ui import JsonLines, Listener, PlainText, ShapedText, Voice
 from knapper.terminal.deciding import decide, is_attended
 from sandbox.wire.lines import bare_lines
 
@@ -224,9 +226,17 @@ class RemoteTalk:
             self.failed = True
             self._voice.lines(fault_lines(error.message, error.fix))
 
-    async def turn(self, text: str, listener: Listener | None = None) -> None:
-        """Send a message and show the turn that processes it."""
-        await self._show_turn(self._client.turn(text, **self._place), listener)
+    async def turn(
+        self,
+        text: str,
+        listener: Listener | None = None,
+        shape: AnswerShape | None = None,
+        pictures: Sequence[PictureFile] = (),
+    ) -> None:
+        """Send a message and show the turn that processes it; its reply has the `shape`, if there is one."""
+        result = shape and shape.schema
+        turn = self._client.turn(text, **self._place, result=result, pictures=pictures)
+        await self._show_turn(turn, listener)
 
     async def interrupt(self) -> None:
         """End the running turn."""
@@ -358,7 +368,12 @@ async def talk_over(context: CliContext, options: RunOptions) -> bool:
         async with asyncio.TaskGroup() as group:
             if options.message is not None:
                 with ctrl_c(group, conversation):
-                    await conversation.turn(options.message, listener or PlainText(CallLog()))
+                    shape = options.shape
+                    plain = PlainText(CallLog())
+                    if shape is not None:
+                        plain = ShapedText(CallLog(), shape)
+                    heard = listener or plain
+                    await conversation.turn(options.message, heard, shape, options.pictures)
                 return not conversation.failed
             if is_attended_here:
                 told = f"{agent} at {context.server}; /help lists the commands, Ctrl-D leaves"

@@ -48,7 +48,7 @@ class TurnAdapter:
         self._client = client
         self._agent = agent
         self._conversation = conversation
-        self._place: dict[str, str] = {}
+        self._place: dict[str, Any] = {}
         self._known: dict[
             str, None
         ] = {}  # ids of messages that the agent already has, oldest first
@@ -128,7 +128,7 @@ class TurnAdapter:
         messages = reference.get("messages")
         self._known = dict.fromkeys(map(str, messages if isinstance(messages, list) else ()))
 
-    async def _target(self) -> dict[str, str]:
+    async def _target(self) -> dict[str, Any]:  # Any: texts
         """Return the agent and the id of its conversation."""
         if not self._place:
             agent = self._agent or str((await self._client.status())["agent"])

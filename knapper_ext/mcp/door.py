@@ -16,6 +16,7 @@ import os
 import stat
 import time
 import weakref
+from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import cache, lru_cache
@@ -44,10 +45,17 @@ from agent_core.api.identity import OWNER, Identity
 from agent_core.base import syntax
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.offload import aside, bulk
+from agent_core.base.picture_formats import media_type_of
+from agent_core.base.pictures import MAX_PICTURES, PictureFile
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import block, fence, one_line, shorten, visible
 from agent_core.context import presentation
-from agent_core.functions.answers import CallReport, bad_arguments, show_value
+from agent_core.functions.answers import (
+    CallReport,
+    bad_arguments,
+    show_value,
+    without_pictures,
+)
 from agent_core.functions.service import USER, Author, FunctionService, PlannedChange
 from agent_core.functions.service.change_texts import read_edits
 from agent_core.functions.service.grant_service import GrantService
@@ -161,6 +169,7 @@ class ToolAnswer:
     text: str
     is_error: bool = False
     value: Mapping[str, Any] | None = None  # Any: JSON
+    pictures: tuple[PictureFile, ...] = ()
 
 
 class Offer:
@@ -472,7 +481,12 @@ def _answer(function: Function, report: CallReport) -> ToolAnswer:
         return ToolAnswer(
             f"It returned a {large.words}, which is too large to be given here.{printed}"
         )
-    text = report.value if isinstance(report.value, str) else show_value(decode(report.value))
+    files = list[PictureFile]()
+    shown = without_pictures(decode(report.value), files)
+    if files:
+        words = shorten(visible(show_value(shown)), _MOST_TEXT)
+        return ToolAnswer(f"{words}{printed}", pictures=tuple(files))
+    text = report.value if isinstance(report.value, str) else show_value(shown)
     schema, value = result_schema(function.returns), {"result": report.value}
     if schema is not None and not validator_for(schema).is_valid(value):
         wrong = f"`{function.name}` returned what its annotation `{function.returns}` excludes."
@@ -768,6 +782,10 @@ class McpDoor:
 
         answer = await self._apart(call(), news, ctx)
         content: list[wire.ContentBlock] = [wire.TextContent(type="text", text=answer.text)]
+        for file in answer.pictures[:MAX_PICTURES]:
+            data = b64encode(file.data).decode()
+            kind = media_type_of(file.data)
+            content.append(wire.ImageContent(type="image", data=data, mime_type=kind))
         value = None if answer.value is None else dict(answer.value)
         return wire.CallToolResult(
             content=content, structured_content=value, is_error=answer.is_error

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from agent_core.access.secrets.session import CallSecrets
 from agent_core.access.secrets.source import NoSecret
 from agent_core.base.errors import KnapperError, WorkspaceError
+from agent_core.base.offload import aside
+from agent_core.base.pictures import UnusablePicture, decoded
 from agent_core.base.records import dataclass
 from agent_core.base.workspace_folder import STATE
-from agent_core.functions.foreign import ForeignFunction, OnProgress
+from agent_core.functions.foreign import ForeignFunction, OnPicture, OnProgress
 from sandbox import Failure, Outcome, Raised, Refused, Returned
 
 from .connection import ServerConnection, ServerPlace, ServerUnavailable
-from .replies import VALUE
+from .replies import IMAGES, VALUE
 from .servers import (
     FILE,
     NOT_LET,
@@ -90,8 +92,9 @@ class McpLibrary:
         approved: ApprovedTool,
         arguments: dict[str, Any],  # Any: JSON
         on_progress: OnProgress,
+        on_picture: OnPicture = lambda _: None,
     ) -> Outcome:
-        """Call a tool with checked arguments."""
+        """Call a tool with checked arguments. `on_picture` gets the pictures of its result."""
         loop = asyncio.get_running_loop()
         began, entry = loop.time(), self.book.entry(approved.server)
         try:
@@ -113,6 +116,9 @@ class McpLibrary:
             advice = await asyncio.to_thread(connection.advice_on, arguments)
             said = "\n".join(part for part in (text[:2_000], masks.words(advice)) if part)
             return Raised(Failure("ForeignError", said), "", seconds)
+        for data in (result.meta or {}).get(IMAGES, ()):
+            with suppress(UnusablePicture):  # the text has the words for it
+                on_picture(await aside(len(data), decoded, data))
         structured = (result.meta or {}).get(VALUE)
         is_small = len(str(structured)) <= len(text) * 4 + 100_000
         if structured is None or not is_small or (text and structured in ([], {})):

@@ -9,13 +9,18 @@ usable becomes an error, which ends its request at once. The bounds are those of
 import json
 import math
 import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
+from agent_core.base.pictures import HEAD_BYTES, MAX_PICTURES, is_picture
 from agent_core.base.untrusted import one_line, shorten
 
 ROWS: Final = "rows"
 """The key, in `_meta` of a list of tools, of its rows as they were sent."""
+IMAGES: Final = "images"
+"""The key, in `_meta` of a result, of the content of its pictures, in base64."""
 VALUE: Final = "value"
 """The key, in `_meta` of a result, of its structured content, for which the package knows fewer forms."""
 _VERSION: Final = (
@@ -214,8 +219,18 @@ def _call_result(result: object) -> dict[str, Any]:  # Any: JSON
         "resultType": "complete",
         "content": [{"type": "text", "text": text}],
         "isError": about.get("isError") in (True, "true", "True"),
-        "_meta": {} if value is None else {VALUE: value},
+        "_meta": {**({} if value is None else {VALUE: value}), **_images(content)},
     }
+
+
+def _images(content: object) -> dict[str, list[str]]:
+    """Return the pictures among the parts of a result; `_block` has the words for each."""
+    parts = (
+        [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    )
+    images = [part.get("data") for part in parts if part.get("type") == "image"]
+    texts = [image for image in images if isinstance(image, str) and is_picture(_beginning(image))]
+    return {IMAGES: texts[:MAX_PICTURES]} if texts else {}
 
 
 def _block(block: object) -> str:
@@ -237,7 +252,15 @@ def _block(block: object) -> str:
         return shorten(_text_of(block), _MAX_SHOWN)
     size = f"{len(data) * 3 // 4:,} bytes"
     about = _about(source, "uri", "mimeType") or "unknown kind"
-    return f"[{one_line(str(kind), 80)} of {about}, {size}, which is not shown]"
+    hidden = "" if kind == "image" and is_picture(_beginning(data)) else ", which is not shown"
+    return f"[{one_line(str(kind), 80)} of {about}, {size}{hidden}]"
+
+
+def _beginning(data: str) -> bytes:
+    """Return the first bytes of a content in base64, or none."""
+    with suppress(ValueError):
+        return b64decode(data[: 4 * HEAD_BYTES], validate=True)
+    return b""
 
 
 def _about(block: Mapping[str, Any], *keys: str) -> str:  # Any: JSON

@@ -17,6 +17,7 @@ from agent_core.base import events
 from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
+from agent_core.base.pictures import PictureFile, UnusablePicture, decoded
 from agent_core.base.untrusted import one_line
 from agent_core.storage import CONVERSATION
 from agent_core.workspace.agent_files import is_group
@@ -52,18 +53,52 @@ _SPEAKERS: Final = ("system", "developer", "user")
 _LEFT: Final = 499  # as in the logs of other servers
 
 
-class TextPart(Open):
-    """A part of a message; parts that are not text are rejected by their type."""
+class PictureAddress(Open):
+    """A picture as chat completions have it."""
+
+    url: str
+    detail: str | None = None
+
+
+class MessagePart(Open):
+    """A part of a message: a text or a picture; others are rejected by their type."""
 
     type: str
     text: str = ""
+    image_url: PictureAddress | str | None = None
+    detail: str | None = None
+
+    @property
+    def file(self) -> PictureFile | None:
+        """The picture, if it is one.
+
+        Raises:
+            Unsupported: it is no content, but an address elsewhere.
+        """
+        if self.image_url is None:
+            return None
+        url = self.image_url
+        if isinstance(url, PictureAddress):
+            url = url.url
+        try:
+            return decoded(url)
+        except UnusablePicture as error:
+            raise Unsupported("image_url", f"cannot be used. {error.message}", error.fix) from error
 
 
-Parts: TypeAlias = Annotated[list[TextPart], Field(max_length=_MOST_PARTS, fail_fast=True)]
+Parts: TypeAlias = Annotated[list[MessagePart], Field(max_length=_MOST_PARTS, fail_fast=True)]
 
 
-def _joined(parts: str | list[TextPart]) -> str:
+def _joined(parts: str | list[MessagePart]) -> str:
     return parts if isinstance(parts, str) else "".join(part.text for part in parts)
+
+
+def _files(parts: str | list[MessagePart] | None) -> tuple[PictureFile, ...]:
+    files = list[PictureFile]()
+    for part in parts or ():
+        if isinstance(part, MessagePart) and (file := part.file) is not None:
+            files.append(file)
+    return tuple(files)
 
 
 class CalledFunction(Open):
@@ -116,9 +151,9 @@ class ChatMessage(Open):
         if self.role in _SPEAKERS and name not in ("", self.role) and text:
             text = f"{name}: {text}"
         calls = tuple(row.call for row in self.tool_calls or ())
-        return ClientMessage(
-            self.role, text, calls, self.tool_call_id or "", name if self.role == "tool" else ""
-        )
+        answers = self.tool_call_id or ""
+        called = name if self.role == "tool" else ""
+        return ClientMessage(self.role, text, calls, answers, called, _files(self.content))
 
 
 class StreamOptions(Open):
@@ -257,6 +292,10 @@ class ChatDoor(HttpDoor):
         agent = await self._rooms.known(shared.agent, identity)
         client = await client_terms(self._rooms, agent, shared, size)
         messages = await aside(size, shared.read)
+        for place, message in enumerate(messages):
+            if message.files:
+                kept = await self._rooms.host.keep_pictures(message.files)
+                messages[place] = message.showing(kept)
         shared.forget()  # otherwise they would stay in memory during the turn
         client_request = ClientRequest(
             identity,
@@ -486,9 +525,10 @@ class OutputItem(Open):
 
     def read(self) -> ClientMessage:
         """Return the item as a message in our form."""
-        return ClientMessage(
-            "tool", _joined(self.output), answers=self.call_id, name=self.name or ""
-        )
+        text = _joined(self.output)
+        name = self.name or ""
+        files = _files(self.output)
+        return ClientMessage("tool", text, answers=self.call_id, name=name, files=files)
 
 
 class ItemMessage(ChatMessage):

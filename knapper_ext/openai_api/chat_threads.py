@@ -27,6 +27,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import UsageError
 from agent_core.base.messages import Assistant, Call
 from agent_core.base.offload import aside
+from agent_core.base.pictures import Picture, PictureFile, captioned, with_rows
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.memory.agent_memory import CLIENT_SECTION, INSTRUCTIONS
@@ -34,7 +35,7 @@ from agent_core.memory.classes import check_length
 from agent_core.operations.manual_edits import HUMAN, done
 from agent_core.registry.validation import check_schema, schemas_in
 from agent_core.runtime.client_calls import ClientFunctions, answered
-from agent_core.runtime.entries import assistant, user
+from agent_core.runtime.entries import assistant, showing, user
 from agent_core.storage import (
     CONVERSATION,
     HISTORY,
@@ -69,7 +70,8 @@ class ClientMessage:
     """A message of a client's history.
 
     `calls` are calls of the client's functions. `answers` is the id of the call that the message answers, `name` the
-    name of that function if the client sent it.
+    name of that function if the client sent it. `files` are pictures as they were sent; when they are kept, they are
+    the `pictures`, and the text has their captions.
     """
 
     role: str
@@ -77,6 +79,13 @@ class ClientMessage:
     calls: tuple[Call, ...] = ()
     answers: str = ""
     name: str = ""
+    files: tuple[PictureFile, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+
+    def showing(self, pictures: Sequence[Picture]) -> "ClientMessage":
+        """Return the message with its pictures kept."""
+        text = captioned(self.text, pictures)
+        return replace(self, text=text, files=(), pictures=tuple(pictures))
 
     def with_bare_ids(self) -> "ClientMessage":
         """Return the message with the ids that its calls have here."""
@@ -96,6 +105,7 @@ class ClientHistory:
     answers: tuple[ClientMessage, ...] = ()
     text: str = ""
     waiting: str = ""
+    pictures: tuple[Picture, ...] = ()
 
     @classmethod
     def read(cls, messages: Iterable[ClientMessage], *, is_known: bool = False) -> "ClientHistory":
@@ -126,7 +136,8 @@ class ClientHistory:
         last = max((place for place, row in enumerate(sent) if row.role == "assistant"), default=-1)
         marks = {_split_id(row.answers)[1] for row in sent[last + 1 :] if row.role == "tool"}
         waiting = marks.pop() if len(marks) == 1 else ""
-        return cls(system, tuple(said[:begin]), answers, text, waiting)
+        pictures = _pictures_of(row for row in new if row.role == "user")
+        return cls(system, tuple(said[:begin]), answers, text, waiting, pictures)
 
     def without_past(self) -> "ClientHistory":
         """Return what the turn needs; the rest is stored, and may take megabytes while the turn waits or runs."""
@@ -141,11 +152,10 @@ class ClientHistory:
                 turns.append((row.text, []))
             entries = turns[-1][1]
             if row.role == "user":
-                entries.append(user(row.text))
+                entries.append(showing(user(row.text), row.pictures))
             elif row.role == "tool":
-                entries.append(
-                    answered(Call(row.answers, names.get(row.answers, ""), "{}"), row.text)
-                )
+                answer = answered(Call(row.answers, names.get(row.answers, ""), "{}"), row.text)
+                entries.append(showing(answer, row.pictures))
             else:
                 following = self.before[place + 1 : place + 1 + max(len(row.calls), 1)]
                 answers = {other.answers for other in following}
@@ -189,9 +199,14 @@ def _merge_messages(messages: Iterable[ClientMessage]) -> list[ClientMessage]:
                 )
             ]
         elif role == "user":
-            rows = [ClientMessage(role, "\n\n".join(row.text for row in rows))]
+            text = "\n\n".join(row.text for row in rows)
+            rows = [ClientMessage(role, text, pictures=_pictures_of(rows))]
         merged += rows
     return merged
+
+
+def _pictures_of(messages: Iterable[ClientMessage]) -> tuple[Picture, ...]:
+    return tuple(chain.from_iterable(message.pictures for message in messages))
 
 
 def _check_answers(said: Sequence[ClientMessage]) -> None:
@@ -963,13 +978,13 @@ class ChatThreads:
         return [event async for event in self._rooms.host.past(name, ended.id)]
 
     async def _post_message(self, thread: Thread, key: str) -> str:
-        answers = [{"id": row.answers, "text": row.text} for row in thread.history.answers]
+        answers = list[Json]()
+        for row in thread.history.answers:
+            answers.append(with_rows({"id": row.answers, "text": row.text}, row.pictures))
         host, by, text = self._rooms.host, thread.request.identity, thread.history.text
-        return (
-            await host.post(
-                thread.name, text, key, identity=by, client=thread.request.client, answers=answers
-            )
-        ).event
+        more = with_rows({"client": thread.request.client}, thread.history.pictures)
+        posted = await host.post(thread.name, text, key, identity=by, answers=answers, **more)
+        return posted.event
 
     async def _begin_history(self, client_request: ClientRequest, history: ClientHistory) -> str:
         """Create the agent for a history without a name; the oldest beyond the limit are deleted."""

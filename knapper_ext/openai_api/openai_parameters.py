@@ -4,7 +4,6 @@ The tables list every parameter in the types of the `openai` package, including 
 formats. A test compares the two, and the reference documentation prints them.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -13,7 +12,7 @@ from pydantic import Field
 from agent_core.api.operations import Open
 from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
-from agent_core.registry.validation import check_schema, schemas_in
+from agent_core.registry.answer_shapes import schema_fault
 
 from .chat_threads import Choice, ClientMessage, Tools, Unsupported
 
@@ -70,10 +69,9 @@ _CAP: Final = (
 _WHO: Final = (
     "for whom the token asks: a response, or a call, is gone on from under the same one only"
 )
-_FORMAT: Final = (
-    "the shape of the reply, sent on or enforced otherwise, checked here, and mended once"
-)
+_FORMAT: Final = "the shape of the reply: in the prompt, sent on with the last requests, checked here, and fixed once"
 _NO_TEXT: Final = "is no text, and nothing else can be read here."
+_NO_PICTURE: Final = "is neither a text nor a picture, and nothing else can be read here."
 _OF_OPENAI: Final = "is a mark of OpenAI's own models and programs."
 _AS_TEXT: Final = "is not kept: send what was said as the text."
 _NAMED: Final = "must be the function of the call that is answered"
@@ -85,21 +83,31 @@ _TEXT: Final[Mapping[str, Effect]] = {
     "text": Acts("the text"),
     "prompt_cache_breakpoint": NotOffered(_OWNER),
 }
-_CONTENT: Final = Acts(
-    "a text, or parts of one",
-    Kinds(
-        "type",
-        {
-            "text": _TEXT,
-            "input_text": _TEXT,
-            "output_text": {
-                **_TEXT,
-                "annotations": NotOffered(_AS_TEXT, ([],)),
-                "logprobs": NotOffered(_AS_TEXT, ([],)),
-            },
-        },
-        _NO_TEXT,
-    ),
+_TEXTS: Final[Mapping[str, Mapping[str, Effect]]] = {
+    "text": _TEXT,
+    "input_text": _TEXT,
+    "output_text": {
+        **_TEXT,
+        "annotations": NotOffered(_AS_TEXT, ([],)),
+        "logprobs": NotOffered(_AS_TEXT, ([],)),
+    },
+}
+_DETAIL: Final = Acts("passed over: the model's endpoint chooses")
+_ADDRESS: Final = Acts("a picture as `data:image/png;base64,…`; nothing is fetched from an address")
+_PICTURE: Final = Acts("a picture", {"url": _ADDRESS, "detail": _DETAIL})
+_NO_BREAKPOINT: Final = NotOffered(_OWNER)
+_PICTURES: Final[Mapping[str, Mapping[str, Effect]]] = {
+    "image_url": {"image_url": _PICTURE, "prompt_cache_breakpoint": _NO_BREAKPOINT},
+    "input_image": {
+        "image_url": _ADDRESS,
+        "detail": _DETAIL,
+        "file_id": NotOffered(_NO_SERVICE),
+        "prompt_cache_breakpoint": _NO_BREAKPOINT,
+    },
+}
+_CONTENT: Final = Acts("a text, or parts of one", Kinds("type", _TEXTS, _NO_TEXT))
+_MIXED_CONTENT: Final = Acts(
+    "a text, or parts: texts and pictures", Kinds("type", {**_TEXTS, **_PICTURES}, _NO_PICTURE)
 )
 _SAID: Final[Mapping[str, Effect]] = {
     "content": _CONTENT,
@@ -110,7 +118,7 @@ _MESSAGES: Final = Kinds(
     {
         "system": _SAID,
         "developer": _SAID,
-        "user": _SAID,
+        "user": {**_SAID, "content": _MIXED_CONTENT},
         "assistant": {
             "content": _CONTENT,
             "name": Acts(
@@ -136,7 +144,7 @@ _MESSAGES: Final = Kinds(
             "function_call": NotOffered("is the old form of `tool_calls`."),
         },
         "tool": {
-            "content": _CONTENT,
+            "content": _MIXED_CONTENT,
             "tool_call_id": Acts("the call that is answered"),
             "name": Acts(_NAMED),
         },
@@ -158,14 +166,14 @@ _ITEMS: Final = Kinds(
             **_ITEM,
             **_PHASE,
             "role": Acts("system, developer, user or assistant"),
-            "content": _CONTENT,
+            "content": _MIXED_CONTENT,
         },
         "function_call": {
             **_CALL,
             **_CALLED,
             "async": NotOffered("is not possible: the turn waits for the answer.", (False,)),
         },
-        "function_call_output": {**_CALL, "output": _CONTENT, "name": Acts(_NAMED)},
+        "function_call_output": {**_CALL, "output": _MIXED_CONTENT, "name": Acts(_NAMED)},
         "reasoning": {},
     },
     "is the work of a service of OpenAI's own, or of use to its model only.",
@@ -463,10 +471,6 @@ def _given_values(open_part: Open) -> Json:
     }
 
 
-MOST_SCHEMA_BYTES: Final = 64 << 10
-_UNCHECKED: Final = ("pattern", "patternProperties", "uniqueItems", "unevaluatedProperties")
-
-
 class FormatSchema(Open):
     """The schema of a reply and its name."""
 
@@ -492,7 +496,7 @@ class ResponseFormat(FormatSchema):
             return {"type": self.type} if self.type == "json_object" else None
         given = self.json_schema or self
         schema = {key: value for key, value in (given.schema_ or {}).items() if key != "$schema"}
-        if (why := _why_not(schema)) is not None:
+        if (why := schema_fault(schema)) is not None:
             raise Unsupported(parameter, f"has a schema that cannot be kept: {why}.")
         described = {
             "name": given.name,
@@ -504,16 +508,3 @@ class ResponseFormat(FormatSchema):
             "type": "json_schema",
             "json_schema": {key: value for key, value in described.items() if value is not None},
         }
-
-
-def _why_not(schema: Json) -> str | None:
-    if schema.get("type") != "object":
-        return 'it has to be of {"type": "object"}'
-    if len(json.dumps(schema)) > MOST_SCHEMA_BYTES:
-        return f"it has more than {MOST_SCHEMA_BYTES >> 10} KiB"
-    if (problem := check_schema(schema)) is not None:
-        return problem.message
-    for keyword in _UNCHECKED:
-        if any(keyword in part for part in schemas_in(schema)):
-            return f"`{keyword}` is not checked here, since it can take without end"
-    return None

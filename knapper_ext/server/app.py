@@ -45,6 +45,8 @@ from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
 
 from .guard import LINKS, MOST_REQUESTS, Guard, access_log, network
 from .page_files import PAGE, PageFiles
+from .picture_door import PATH as PICTURE_PATH
+from .picture_door import PictureDoor
 from .responses import DoorEntry, answered, error_response, failure, json_response
 
 if TYPE_CHECKING:
@@ -218,6 +220,7 @@ def application(rooms: Rooms, login: LoginDoor, http_doors: Iterable[HttpDoor]) 
     pages = PageFiles.read()
     routes += [Route(address, pages.first) for address in ("/", "/login")]
     routes.append(Route(f"{PAGE}/{{name:path}}", pages.part))
+    routes += [Route(PICTURE_PATH, PictureDoor(rooms).answer, methods=["GET"])]
     routes += [Route("/metrics", MetricsDoor(rooms.host).answer, methods=["GET"])]
     for door in http_doors:
         for one in door.routes():

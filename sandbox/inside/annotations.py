@@ -767,8 +767,8 @@ def _claim(hint: Hint, default: object) -> Schema | str:
     if isinstance(hint, Unresolvable):
         return hint.reason
     if _is_pydantic(default):  # a `Field(…)`, which may limit and describe it
-        return _schema(typing.Annotated[hint, default])
-    schema = _schema(hint)
+        return schema_of(typing.Annotated[hint, default])
+    schema = schema_of(hint)
     return schema | _default_keyword(default) if isinstance(schema, dict) else schema
 
 
@@ -776,7 +776,7 @@ def _reason(error: BaseException) -> str:
     return message_of(error).partition("\n")[0] or type(error).__name__
 
 
-def _schema(hint: Hint) -> Schema | str:
+def schema_of(hint: Hint) -> Schema | str:
     """Return the schema of a hint (for a union, of the members that have one), or the reason why there is none."""
     try:
         writer = _Writer()
@@ -795,7 +795,7 @@ def _schema(hint: Hint) -> Schema | str:
         return reason
     except (pydantic.errors.PydanticUserError, *_UNREADABLE) as error:
         definitions: Schema = {}
-        members = [_schema(member) for member in alternatives(hint)]
+        members = [schema_of(member) for member in alternatives(hint)]
         known = [
             with_definitions(member, definitions) for member in members if isinstance(member, dict)
         ]

@@ -27,6 +27,7 @@ from ..wire.large import PART, PIECE
 from ..wire.protocol import MAX_JOB, Frame, json_text, pack, read_frame
 from ..wire.values import BODY, LARGE, TAG, Encoded, Unsendable, decode, kind_of, lean
 from . import failure
+from .pictures import is_drawn, png_of
 
 _NO_ROOM = "no memory is left to write the result as JSON: return less, or a part"
 _MANY, _AT_ONCE = 10_000, 2_000  # items of a value whose JSON is written in parts, and of a part
@@ -313,6 +314,8 @@ def simplify(value: Any) -> Any:  # any value that function code can make
         return value.model_dump()
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return dict(zip(value._fields, value, strict=True))
+    if is_drawn(value):
+        return png_of(value)
     return _base(value)
 
 

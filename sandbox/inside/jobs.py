@@ -59,6 +59,7 @@ from .context import Context
 from .debugger import DEEPEST_WRAPPER, WorkerDebugger, defined_function, plain_function
 from .failure import attempt
 from .finder import PROGRAM, ROOT, Finder
+from .pictures import picture_facts
 
 
 def is_bare(value: object) -> bool:
@@ -445,9 +446,8 @@ def evaluate_in(
 ) -> Frame:
     """Evaluate an example in a copy of the module's namespace and return the reply."""
     jobs.context.begin()
-    namespace = {"self": jobs.context} | vars(
-        module
-    )  # `self.scratch` holds the files of an example
+    # `self.scratch` holds the files of an example.
+    namespace = {"picture_facts": picture_facts, "self": jobs.context} | vars(module)
     for name, value in vars(module).items():
         if isinstance(value, FunctionType) and is_bare(plain_function(value)):
             namespace[name] = functools.wraps(value)(

@@ -61,7 +61,8 @@ ALLOWED = {
     "opened through no link and without waiting, for more than to read it whole": """
         access/broker/broker access/grants/files access/grants/record access/packages/environment
         base/seal storage/folder
-        views/faults api/serving_files storage/sqlite/recovery storage/value_files workspace/forgetting""",
+        views/faults api/serving_files storage/picture_files storage/sqlite/recovery storage/value_files
+        workspace/forgetting""",
     "the one place": "base/plain_files",
 }
 

@@ -22,10 +22,10 @@ def as_chat(body: dict[str, Any]) -> dict[str, Any]:
                 )
             case "function_call_output":
                 messages.append(
-                    {"role": "tool", "tool_call_id": item["call_id"], "content": item["output"]}
+                    {"role": "tool", "tool_call_id": item["call_id"], "content": _text(item)}
                 )
             case "message":
-                messages.append({"role": item["role"], "content": item["content"]})
+                messages.append({"role": item["role"], "content": _content(item["content"])})
     chat = {
         key: value
         for key, value in body.items()
@@ -36,6 +36,27 @@ def as_chat(body: dict[str, Any]) -> dict[str, Any]:
     if form := (body.get("text") or {}).get("format"):
         chat["response_format"] = {"type": form["type"], form["type"]: form}
     return {**chat, "messages": messages}
+
+
+def _content(content: Any) -> Any:  # Any: JSON
+    """Return the content of a message as chat completions have it."""
+    if not isinstance(content, list):
+        return content
+    parts: list[Any] = []
+    for part in content:
+        if part["type"] == "input_image":
+            parts.append({"type": "image_url", "image_url": {"url": part["image_url"]}})
+        else:
+            parts.append({"type": "text", "text": part["text"]})
+    return parts
+
+
+def _text(item: dict[str, Any]) -> str:  # Any: JSON
+    """Return the text of an output, which may have pictures, too."""
+    output = item["output"]
+    if isinstance(output, str):
+        return output
+    return "".join(part["text"] for part in output if part["type"] == "input_text")
 
 
 def whole(step: Say | Ask, seen: Seen, n: int) -> bytes:

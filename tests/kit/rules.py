@@ -64,10 +64,24 @@ def _waiting(message: dict[str, Any], waiting: list[str]) -> list[str]:
 def _in_content(message: dict[str, Any], n: int) -> Iterator[str]:
     content = message.get("content")
     is_of_reply = message.get("role") == "assistant" and message.get("tool_calls")
+    if message.get("role") == "user" and _are_pictures(content):
+        return
     if not isinstance(content, str) and not (
         is_of_reply and (content is None or _are_parts(content))
     ):
         yield f"Invalid value for 'content': expected a string, got {content!r}. - 'messages.{n}.content'"
+
+
+def _are_pictures(content: Any) -> bool:
+    """Tell whether a user's content is a text followed by pictures; no message of another role has any."""
+    return (
+        _are_parts(content)
+        and content[0]["type"] == "text"
+        and all(
+            part["type"] == "image_url" and part["image_url"]["url"].startswith("data:image/")
+            for part in content[1:]
+        )
+    )
 
 
 def _are_parts(content: Any) -> bool:

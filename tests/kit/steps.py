@@ -31,7 +31,7 @@ class Seen:
     @property
     def text(self) -> str:
         """All message contents, joined by newlines."""
-        return "\n".join(str(message.get("content") or "") for message in self.messages)
+        return "\n".join(text_in(message.get("content")) for message in self.messages)
 
     @property
     def answers(self) -> list[str]:
@@ -39,6 +39,13 @@ class Seen:
         last = [message for message in self.messages if message["role"] == "assistant"][-1:]
         after = self.messages[self.messages.index(last[0]) :] if last else []
         return [message["content"] for message in after if message["role"] == "tool"]
+
+
+def text_in(content: object) -> str:
+    """Return the text of a message's content, which may have pictures, too."""
+    if isinstance(content, list):
+        return "".join(part.get("text", "") for part in content)
+    return str(content or "")
 
 
 @dataclass(frozen=True)

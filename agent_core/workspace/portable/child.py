@@ -15,6 +15,7 @@ from agent_core.storage.journal import AnswerEntry, ReplyEntry, RequestEntry, re
 
 from .document import FORMAT, Item, SettingsPayload, agent_of, document_of, items_of
 from .foreign import MISSING, agent_of_memgpt, agents_of_letta, answer_of, is_letta, is_memgpt
+from .pictures import without_strange_pictures
 from .report import AgentFileError, AgentReport, waiting_of
 from .text import parse
 
@@ -86,7 +87,8 @@ def agents_in(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, 
             replace(
                 turn,
                 entries=tuple(
-                    _without_others(entry, whole.texts, report) for entry in turn.entries
+                    _without_others(_with_own_pictures(entry, whole), whole.texts, report)
+                    for entry in turn.entries
                 ),
             )
             for turn in whole.turns
@@ -174,6 +176,11 @@ def _close_turn(whole: WholeAgent, report: AgentReport) -> WholeAgent:
     report.took("calls without an answer", "calls answered as unknown", len(answers))
     last = replace(turn, state=IMPORTED, ended=ended, entries=(*turn.entries, *answers))
     return replace(whole, turns=(*whole.turns[:-1], last))
+
+
+def _with_own_pictures(entry: Entry, whole: WholeAgent) -> Entry:
+    payload = without_strange_pictures(entry.payload, whole.texts)
+    return entry if payload is entry.payload else replace(entry, payload=payload)
 
 
 def _without_others(entry: Entry, texts: Collection[str], report: AgentReport) -> Entry:

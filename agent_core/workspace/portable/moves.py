@@ -2,17 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from agent_core.access.grants import GrantStore
 from agent_core.base.errors import UsageError
+from agent_core.base.offload import aside
+from agent_core.base.pictures import UnusablePicture
 from agent_core.base.programs import NotRead, ReaderProcess, text_pieces
 from agent_core.base.records import dataclass, replace
 from agent_core.storage import (
     AGENT,
+    STATE,
     AgentStore,
     DropAgent,
     Store,
@@ -20,10 +23,12 @@ from agent_core.storage import (
     only_writer,
     prepare_state_dir,
 )
+from agent_core.storage.picture_files import PictureFiles
 
 from ..agent_files import AgentFiles, group_names
 from ..presets import presets
 from .document import Arriving, document_of
+from .pictures import picture_in, with_copies
 from .report import AgentExists, AgentFileError, AgentReport, NoAgent, agent_name
 from .text import write
 
@@ -65,7 +70,8 @@ async def opened_moves(store: Store, root: Path, settings: "Settings") -> AsyncI
     files = AgentFiles(root, settings.agent, partial(group_names, root))
     grant_store = GrantStore(root, store, partial(only_writer, prepare_state_dir(root)))
     async with reader_of_files() as reader:
-        yield Moves(store, reader, known_names, files, grant_store)
+        pictures = PictureFiles(root / STATE)
+        yield Moves(store, reader, known_names, files, grant_store, pictures)
 
 
 def reader_of_files(within_s: float = 120.0) -> ReaderProcess:
@@ -83,11 +89,13 @@ class Moves:
         known_names: KnownNames,
         files: AgentFiles,
         grant_store: GrantStore | None = None,
+        pictures: PictureFiles | None = None,
     ) -> None:
         """Create them; `files` are those of the agents, which reject the name of a new one.
 
-        What the functions of an agent were granted goes with it, from the `grant_store`.
+        What the functions of an agent were granted goes with it, from the `grant_store`, and so do its `pictures`.
         """
+        self._pictures = pictures
         self._grants = grant_store
         self._store = store
         self._reader = reader
@@ -138,6 +146,8 @@ class Moves:
                 ]
                 blocks.append(replace(block, history=history, readers=access[0], writers=access[1]))
             whole = replace(whole, blocks=tuple(blocks))
+        if self._pictures is not None:
+            whole = await asyncio.to_thread(with_copies, whole, self._pictures)
         return await asyncio.to_thread(lambda: write(document_of(whole)))
 
     async def take_in(self, text: str, options: ImportOptions) -> list[AgentReport]:
@@ -157,7 +167,8 @@ class Moves:
             names = [*names, whole.name]
         if not options.dry_run:
             for whole, report in agents:
-                moved = await self._store.write_agent(whole, share=options.share)
+                own = await self._without_copies(whole)
+                moved = await self._store.write_agent(own, share=options.share)
                 _tell(moved.attached, whole, report)
         return [report for _, report in agents]
 
@@ -175,8 +186,20 @@ class Moves:
         """Replace the agent of the same name, in one transaction. The new one has no folders that it was granted."""
         if self._grants is not None:
             await self._grants.forget_agent(whole.name)
-        moved = await self._store.write_agent(whole, drop=True)
+        moved = await self._store.write_agent(await self._without_copies(whole), drop=True)
         _tell(moved.attached, whole, report)
+
+    async def _without_copies(self, whole: WholeAgent) -> WholeAgent:
+        """Return an agent from a file without the copies of its pictures, which are kept as files here."""
+        texts = dict[str, str]()
+        for name, text in whole.texts.items():
+            data = await aside(len(text), picture_in, text)
+            if data is None or self._pictures is None:
+                texts[name] = text
+                continue
+            with suppress(UnusablePicture):  # then its caption is left
+                await self._pictures.keep(data)
+        return replace(whole, texts=texts)
 
     async def delete(self, name: str) -> None:
         """Delete an agent completely, except blocks that others share.

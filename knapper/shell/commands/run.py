@@ -32,6 +32,7 @@ _OVER_SERVER = (
     "conversation",
     "message",
     "files",
+    "schema",
     "yes",
     "approve",
     "plain",
@@ -93,7 +94,12 @@ _OVER_SERVER = (
     "files",
     multiple=True,
     metavar="FILE",
-    help="Add a file to the message; - is standard input.",
+    help="Add a file to the message, of text or a picture; - is standard input.",
+)
+@click.option(
+    "--schema",
+    metavar="FIELDS|FILE",
+    help="Reply with JSON of this shape: 'name, age int', or a file with a JSON Schema.",
 )
 @click.option(
     "--system", "-s", metavar="TEXT", help="Instructions for this run, in place of the usual ones."
@@ -215,6 +221,8 @@ def _complete(options: RunOptions) -> RunOptions:
     if [options.message, *options.files].count("-") > 1:
         raise click.UsageError("Standard input can be read only once.")
     message, is_piped = options.message, False
+    if options.schema is not None:
+        _check_schema(options)
     if message is None and options.once and "-" not in options.files and not sys.stdin.isatty():
         message, is_piped = "-", not (options.files or options.as_json)
     if message == "-":
@@ -231,8 +239,20 @@ def _complete(options: RunOptions) -> RunOptions:
     if message is not None and options.files:
         from agent_core.operations.attachments import added
 
-        message = added(message, options.files)
+        message, pictures = added(message, options.files)
+        options = replace(options, pictures=tuple(pictures))
     return replace(options, message=message, is_typed=is_piped and "\n" not in (message or ""))
+
+
+def _check_schema(options: RunOptions) -> None:
+    """Check that there is a message to be answered in the shape that was given, and that it is one.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if options.message is None and not options.once:
+        raise click.UsageError("--schema needs a message. Give --message TEXT or --once.")
+    assert options.shape is not None
 
 
 def _with_what_lacks(options: RunOptions, error: Exception) -> RunOptions | None:

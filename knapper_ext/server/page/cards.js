@@ -1,8 +1,9 @@
 // What a step did: a function that was made or changed is a card, any other call a line that opens.
-import { count, html, plain, reaches, Sentence, Text, to } from "./kit.js";
+import { count, html, picture, plain, reaches, Sentence, Text, to } from "./kit.js";
 import { Standing, Strip } from "./marks.js";
 import { Diff, Source } from "./python.js";
 import { Finding, isVerdict, Outcome, Problems, Verdict } from "./verdict.js";
+import { useEffect, useState } from "./vendor/preact.js";
 
 const CODE = ["function_code_with_docstring", "code", "old_text", "new_text", "source"]; // arguments that are source
 const MARKS = { "": ["…", "dim", "running"], returned: ["✓", "good", ""], admitted: ["✓", "good", ""] };
@@ -106,6 +107,12 @@ function inShort({ args, detail, text, outcome }) {
   return [cut(given, LONGEST_LINE), cut(flat(result), LONGEST_LINE)];
 }
 
+function Pictures({ rows }) {
+  const [urls, setUrls] = useState([]);
+  useEffect(() => { Promise.all(rows.map(({ digest }) => picture(digest))).then(setUrls); }, []);
+  return html`${urls.map((url, at) => url && html`<p key=${at}><img src=${url} alt=${plain(rows[at].name || "picture")} style="max-width:100%" /></p>`)}`;
+}
+
 export const isPlain = (entry) => entry.kind === "call" && !entry.writing && !isVerdict(entry.detail) && Boolean(entry.outcome);
 
 // Many calls in one line that tells what they did; each is in it.
@@ -128,5 +135,5 @@ export function Call({ entry, before }) {
     ${entry.args && html`<${Arguments} text=${entry.args} />`}
     ${entry.printed && !entry.outcome && html`<${Text} label="What it printed" text=${entry.printed} />`}
     ${detail.outcome ? html`<${Outcome} outcome=${detail} />` : ""}
-    ${entry.text && html`<details><summary class="dim">What the model reads</summary><${Text} label="Answer" text=${entry.text} /></details>`}</details>`;
+    ${entry.text && html`<details><summary class="dim">What the model reads</summary><${Text} label="Answer" text=${entry.text} /></details>`}</details>${detail.pictures && html`<${Pictures} rows=${detail.pictures} />`}`;
 }

@@ -54,6 +54,10 @@ const sent = (path, method, body, headers) => reached(fetch(path, {
 // Asks the API; an error has the server's sentence, and what to do about it.
 export const api = (path, method = "GET", body = undefined) => sent(`/api/v1${path}`, method, body, keyed());
 
+// A picture by its digest, as an address that an image shows: only an image may, so nothing in it runs.
+export const picture = (digest) => reached(fetch(`/api/v1/pictures/${digest}`, { headers: keyed() })).then((answer) => answer.ok ? answer.blob() : Promise.reject(new Error(GONE)))
+  .then((blob) => new Promise((done) => { const reader = new FileReader(); reader.onload = () => done(reader.result); reader.readAsDataURL(blob); })).catch(() => "");
+
 export const logIn = async (code) => {
   const { key } = await sent("/login", "POST", { code }, {});
   keep(key);

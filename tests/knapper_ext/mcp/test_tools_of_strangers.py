@@ -32,11 +32,12 @@ from knapper_ext.mcp.servers import (
 )
 from sandbox import Sandbox
 from tests.conftest import OpenDesk
-from tests.kit import Ask, Say, Wanted
+from tests.kit import Ask, Expect, Say, Wanted
 from tests.kit.heartbeat import MOST_MS, heartbeat
 from tests.kit.levels import require_landlock
 from tests.kit.servers import library_in
 from tests.knapper_ext.server.conftest import Served
+from tests.pictures.support import URL, sees
 
 LOOK_S = 0.3
 STRANGER = Path(__file__).with_name("stranger.py")
@@ -134,6 +135,21 @@ async def test_an_agent_finds_and_calls_an_approved_tool_whose_result_is_data(
     ].function.name == "strange__echo"
     library_in(desk.workspace).book.forget("strange")
     assert not (await functions.search("repeat a text loudly")).results
+
+
+async def test_a_picture_in_a_result_is_shown_to_the_model(
+    at_desk: OpenDesk, tmp_path: Path
+) -> None:
+    image = {"type": "image", "data": URL.partition(",")[2], "mimeType": "image/png"}
+    content = [{"type": "text", "text": "Here."}, image, {**image, "data": "QUJD"}]
+    answer = {"jsonrpc": "2.0", "id": "NUMBER", "result": {"content": content}}
+    approved(tmp_path, tool("look", schema=PATH), answers={"look": answer})
+    script = [Ask(Wanted("strange__look", {"path": "a"})), Expect(Say("Red."), sees(URL))]
+    desk = await at_desk(script)
+    assert await desk.agent.ask("Look.") == "Red."
+    shown = desk.model.requests[1].messages[-1]["content"][0]["text"]
+    assert shown.startswith("[Knapper] What `strange__look` returned as pictures: picture: PNG")
+    assert "3 bytes, which is not shown" in desk.model.requests[1].answers[0]
 
 
 async def test_a_grown_function_calls_a_tool_by_a_grant_alone(

@@ -148,6 +148,13 @@ async def test_an_error_has_the_code_and_the_exit_code_that_it_has_in_the_shell(
         ), wrong
 
 
+async def test_a_reply_of_a_shape_is_the_value_alone(elsewhere: OpenElsewhere) -> None:
+    shell = await elsewhere([Say("It is Ada."), Say('{"name": "Ada", "age": 36}')])
+    asked = ("run", "--message", "Who?", "--schema", "name, age int", "--plain")
+    printed = await shell.runs(*asked)
+    assert json.loads(printed.partition("}")[0] + "}") == {"name": "Ada", "age": 36}
+
+
 @pytest.mark.slow
 async def test_agents_are_paused_and_deleted_where_they_are_at_work(
     elsewhere: OpenElsewhere,
