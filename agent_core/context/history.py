@@ -502,11 +502,14 @@ class History:
 
         So what a model has read stays the beginning of what it reads next, which servers cache.
         """
-        seen = [item for item in self.items if item is not newest_item and _seen_pictures(item)]
+        seen = [*filter(_seen_pictures, self.items)]
+        seen.remove(newest_item)
         count, size = _picture_load([newest_item, *seen])
         if count <= MAX_PICTURES and size <= _MAX_SEEN_BYTES:
             return
-        while seen and (count > MAX_PICTURES // 2 or size > _MAX_SEEN_BYTES // 2):
+        most = MAX_PICTURES // 2
+        most_bytes = _MAX_SEEN_BYTES // 2
+        while seen and (count > most or size > most_bytes):
             oldest = seen.pop(0)
             if isinstance(oldest.whole, User | Answer | Notice):
                 past = map(as_past, oldest.whole.pictures)

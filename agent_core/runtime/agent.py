@@ -109,6 +109,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+PictureSource: TypeAlias = Path | str | bytes | PictureFile | Picture
+"""A picture for a message: a file by its path, its content, or one that is kept."""
 
 _log = logging.getLogger("knapper.turns")
 _EXPECTS: Final = "expect_reach(network=[hosts], read=[files, folders], write=[…], packages=[…], secrets=[…], why=…)"
@@ -715,26 +717,6 @@ class Origin:
         return dump({name: text for name, text in asdict(self).items() if text})
 
 
-PictureSource: TypeAlias = Path | str | bytes | PictureFile | Picture
-"""A picture for a message: a file by its path, its content, or one that is kept."""
-
-
-async def _read_picture_file(source: Path | str | bytes) -> PictureFile:
-    """Return a picture by its path or content.
-
-    Raises:
-        UnusablePicture: it cannot be read.
-    """
-    if isinstance(source, bytes):
-        return PictureFile(source)
-    try:
-        data = await asyncio.to_thread(read_beginning, source, MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise UnusablePicture(f"{one_line(str(source), 200)} cannot be read: {why}.") from error
-    return PictureFile(data, Path(source).name)
-
-
 SaveAgentFile = Callable[[str, Path | str], Awaitable[None]]
 """Writes the agent with this name to a file."""
 
@@ -1327,3 +1309,19 @@ class Agent:
         self._must_be_open()
         if self._turns.one_at_a_time.locked():
             raise WorkspaceError("A turn is running.", fix="End it with Ctrl-C first.")
+
+
+async def _read_picture_file(source: Path | str | bytes) -> PictureFile:
+    """Return a picture by its path or content.
+
+    Raises:
+        UnusablePicture: it cannot be read.
+    """
+    if isinstance(source, bytes):
+        return PictureFile(source)
+    try:
+        data = await asyncio.to_thread(read_beginning, source, MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UnusablePicture(f"{one_line(str(source), 200)} cannot be read: {why}.") from error
+    return PictureFile(data, Path(source).name)

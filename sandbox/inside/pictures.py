@@ -64,8 +64,13 @@ def _png_facts(data: bytes) -> dict[str, Any]:
     if "PIL.Image" in sys.modules:  # as with matplotlib
         return {**facts, "colors": _colors_by_pillow(data, width, height)}
     chunks = [*_chunks(data)]
-    packed = b"".join(body for name, body in chunks if name == b"IDAT")
-    palette = b"".join(body for name, body in chunks if name == b"PLTE")
+    packed = b""
+    palette = b""
+    for name, body in chunks:
+        if name == b"IDAT":
+            packed += body
+        elif name == b"PLTE":
+            palette = body
     rows = _rows(zlib.decompressobj().decompress(packed, size), 1 + width * channels, channels)
     wanted = [int(height * part) for part in _POINTS]
     colors = list[str]()
