@@ -76,7 +76,7 @@ _TAKE: Final = (
 # The state of an agent that other processes may change without owning it.
 _STAND: Final = (
     "concat_ws(' ', (select settings from agent where name = split_part(?1, '/', 1)),"
-    " (select string_agg(function, ' ' order by function) from pin where agent = split_part(?1, '/', 1)),"
+    " (select string_agg(function, ' ' order by function) from own_set where agent = split_part(?1, '/', 1)),"
     " (select string_agg(concat(b.id, ':', b.version), ' ' order by h.position, b.id)"
     " from holding h join block b on b.id = h.block where h.agent = split_part(?1, '/', 1)))"
 )
