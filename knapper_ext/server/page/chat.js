@@ -109,8 +109,7 @@ function past({ messages, ends = [], receipts = [] }) {
 }
 
 
-// `isAll`: also what left it, as the events from the first one on tell.
-function useConversation(agent, conversation, isAll) {
+function useConversation(agent, conversation) {
   const [state, dispatch] = useReducer(heard, EMPTY);
   const [fault, setFault] = useState("");
   const [again, setAgain] = useState(0);
@@ -119,15 +118,14 @@ function useConversation(agent, conversation, isAll) {
   useEffect(() => {
     let end = () => {}, over = false;
     const begin = (after) => { end = listen(`${path}/events?${here}&after=${after}`, after, (event) => (event.type === "turns_removed" ? readAgain() : dispatch(event)), setFault); };
-    if (isAll) { dispatch({ type: "history", running: false, entries: [], first: 0 }); begin(0); }
-    else api(`${path}/messages?${here}&last=${LOADED}`).then((read) => {
+    api(`${path}/messages?${here}&last=${LOADED}`).then((read) => {
       if (over) return;
       const { messages, after, running } = read;
       dispatch({ type: "history", running, entries: past(read), first: read.more ? messages[0].seq : 0 });
       begin(after);
     }).catch(setFault);
     return () => { over = true; end(); };
-  }, [agent, again, isAll]);
+  }, [agent, again]);
   const earlier = state.first ? () => api(`${path}/messages?${here}&before=${state.first}&last=${LOADED}`).then(
     (read) => dispatch({ type: "earlier", entries: past(read), first: read.more ? read.messages[0].seq : 0 }), setFault) : null;
   return [state, fault, earlier];
@@ -205,7 +203,7 @@ export function ChatBar({ agent, conversation: chosen, beat }) {
 }
 
 function Conversation({ agent, conversation, approvals, reload, say, trouble, paused }) {
-  const [{ entries, running, used, said, waits, asked, unread }, lost, earlier] = useConversation(agent, conversation, false);
+  const [{ entries, running, used, said, waits, asked, unread }, lost, earlier] = useConversation(agent, conversation);
   const [text, setText] = useDraft(conversation === MAIN ? agent : `${agent}/${conversation}`);
   const [fault, setFault] = useState(""), [shownFor, setShownFor] = useState(null), [command, setCommand] = useState(null), [chosenModel, setChosenModel] = useState("");
   const log = useRef(null), box = useRef(null);

@@ -43,10 +43,11 @@ function Mirror({ text, source, turn, first, label, names, findings, agreed, cha
   return html`<${Fault} text=${fault} />${!isOpen && html`<${Source} text=${text} first=${first} label=${label} />`}<div class="mirror" ref=${host} hidden=${!isOpen}></div>`;
 }
 
-// Another window of this browser that edits the same.
-function useOther(key) {
-  const [isOther, setOther] = useState(false);
-  useEffect(() => { const heard = (event) => { if (event.key === `knapper-typed:${key}`) setOther(event.newValue !== null); }; addEventListener("storage", heard); return () => removeEventListener("storage", heard); }, [key]);
+// Another window of this browser that edits the same. When it has saved or dropped what it had, what is typed here is kept again.
+function useOther(key, draft, keep) {
+  const [isOther, setOther] = useState(false), mine = useRef(draft);
+  mine.current = draft;
+  useEffect(() => { const heard = (event) => { if (event.key !== `knapper-typed:${key}`) return; setOther(event.newValue !== null); if (event.newValue === null && mine.current) keep(mine.current); }; addEventListener("storage", heard); return () => removeEventListener("storage", heard); }, [key]);
   return isOther;
 }
 
@@ -56,7 +57,7 @@ export function Editor({ name, module, source, stub = "", first = 1, path = "", 
   const [lastSaid, setSaid] = useState(null), [turn, setTurn] = useState(0), [isSaving, setSaving] = useState(false), [fault, setFault] = useState("");
   const text = draft ? draft.text : source || stub, isEdited = draft ? draft.text !== source : isNew;
   const said = lastSaid && lastSaid.of === text ? lastSaid : null; // what is typed since has a word of its own
-  const [check, ask] = useCheck(name, module, text, isEdited), isOther = useOther(key);
+  const [check, ask] = useCheck(name, module, text, isEdited), isOther = useOther(key, draft, setDraft);
   const isLate = Boolean(draft) && !isNew && draft.over !== source;
   const change = (now) => { setSaid(null); setFault(""); setDraft((old) => (now === source && !(old && old.over !== source) ? null : { ...old, text: now, over: old ? old.over : source })); };
   const verdict = said || (isEdited ? check.verdict : kept), problems = verdict && (said || !isEdited || check.of === text) ? verdict.problems || [] : [];

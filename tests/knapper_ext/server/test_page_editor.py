@@ -208,3 +208,30 @@ async def test_a_server_that_is_gone_while_saving_loses_nothing_and_a_source_of_
         await view.locator(CONTENT).press("Control+End")
         await view.locator(".cm-line", has_text="# more").wait_for()
         assert [text for text in seen if "ERR_FAILED" not in text] == []
+
+
+@in_browser
+async def test_two_windows_that_edit_one_function_are_told_and_the_second_save_shows_both(
+    served: Serve,
+) -> None:
+    server = await served([])
+    await double(server)
+    async with page(server) as (view, seen):
+        await opened(view)
+        other = await view.context.new_page()
+        other.set_default_timeout(WAIT_MS)
+        await other.goto(f"{server.url}/#/Functions/double")
+        await other.locator(CONTENT).wait_for()
+        await write(view, DOUBLE.strip().replace("n * 2", "n + n"))
+        await other.get_by_text("Another window of this browser edits double").wait_for()
+        await write(other, DOUBLE.strip().replace("n * 2", "2 * n"))
+        await view.get_by_role("button", name="Save", exact=True).click()
+        await view.get_by_text("double joined").wait_for()
+        await until(other, "localStorage.getItem('knapper-typed:source:double') !== null")
+        await other.reload()
+        await other.locator(CONTENT, has_text="2 * n").wait_for()
+        await other.get_by_role("button", name="Save", exact=True).click()
+        await other.get_by_text("It was changed elsewhere since you began.").wait_for()
+        assert "n + n" in await source_of(server)
+        assert "2 * n" in await other.get_by_label("Yours").locator(".added").inner_text()
+        assert [text for text in seen if "409" not in text] == []
