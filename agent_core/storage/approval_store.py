@@ -211,7 +211,8 @@ class ApprovalStore(Tables):
             last,
         )
         asked = session.all(
-            "select payload from entry where kind = 'grant_asked' and turn in (select value from json_each(?))",
+            "select payload from entry where kind = 'grant_asked'"
+            " and turn in (select cast(value as integer) from json_each(?))",
             dump([row[4] for row in rows]),
         )
         versions = dict[str, str]()

@@ -11,6 +11,7 @@ from tests.kit.program import python
 
 PAGE = (Path(__file__).parents[2] / "docs" / "library.md").read_text("utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+RUN = [program for program in PROGRAMS if "import " in program]  # the others are parts of one
 
 
 def test_every_public_name_is_in_a_program() -> None:
@@ -19,7 +20,7 @@ def test_every_public_name_is_in_a_program() -> None:
 
 
 @pytest.mark.parametrize(
-    "program", PROGRAMS, ids=lambda program: re.findall(r"import (.+)", program)[-1]
+    "program", RUN, ids=lambda program: re.findall(r"import (.+)", program)[-1]
 )
 def test_a_program_runs_as_it_stands(tmp_path: Path, program: str) -> None:
     (tmp_path / "program.py").write_text(program)

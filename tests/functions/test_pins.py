@@ -169,7 +169,7 @@ def own(desk: Desk) -> list[str]:
 async def test_no_agent_changes_what_is_pinned_by_any_way(at_desk: OpenDesk) -> None:
     attempts = sampled(ATTEMPTS, 7)
     calls = [WAYS[way](n, name) for way, n, name in attempts]
-    replies = [Ask(*calls[at : at + 20]) for at in range(0, len(calls), 20)]
+    replies = [Ask(*calls[at : at + 10]) for at in range(0, len(calls), 10)]
     ends = Expect(Say("Done."), lambda seen: None if seen.answers else "no calls were answered")
     turns = [step for reply in replies for step in (reply, ends)]
     desk = await pinned_desk(at_desk, *turns)

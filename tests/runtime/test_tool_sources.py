@@ -19,7 +19,7 @@ from agent_core.registry.function import Function
 from sandbox import Returned
 
 
-async def echo(arguments, on_progress):
+async def echo(arguments, on_progress, on_picture):
     return Returned(arguments["text"] * 2, "", "", 0.0)
 
 

@@ -142,7 +142,7 @@ async def test_a_long_message_says_where_it_is_whole(served: Serve) -> None:
     assert f"&count=1&conversation={id}]" in read["messages"][0]["cut"]
 
 
-BODIES: Final[Json] = {"post": {"text": "hello"}}
+BODIES: Final[Json] = {"post": {"text": "hello"}, "choose_model": {"name": "other"}}
 PARTS: Final = {"event": "none", "seq": "1", "agent": "main"}
 THROUGH: Final = [row for row in OPERATIONS if issubclass(row.query, OfConversation)]
 """Those on an agent, with a conversation in the query: a new one is attacked as well."""
@@ -448,7 +448,7 @@ async def test_what_a_program_says_at_a_door_is_private_to_its_token_and_user(
         return Ask(Wanted("conversation_search", {"query": "secret plan"}))
 
     server = await served([Repeat(step)])
-    mine, theirs = [await server.as_(name, "chat", "read") for name in ("mine", "theirs")]
+    mine, theirs = [await server.as_(name, "chat", "read", "edit") for name in ("mine", "theirs")]
     for user in ("ada", "bob", ""):
         more = {"user": user} if user else {}
         await asked(mine, "@plan", f"The secret plan of {user or 'all'} is marmalade.", **more)

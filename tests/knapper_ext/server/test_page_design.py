@@ -13,7 +13,7 @@ from tests.kit.vendored import LICENSES, LIST, imports_of, listed
 
 from .conftest import Served
 
-DESIGN = Path(__file__).parents[2] / "docs" / "page" / "design.md"
+DESIGN = Path(__file__).parents[3] / "docs" / "page" / "design.md"
 FIRST_PAINT = 150_000
 TOKEN = re.compile(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\)")
 

@@ -179,7 +179,7 @@ async def test_a_call_by_hand_asks_whoever_is_logged_in_to_the_page_and_refuses_
             await browser.post(f"/api/v1/approvals/{asked[0]['id']}", json={"answer": answer})
         ).status_code == 200
         assert (await calling).json()["outcome"] == outcome
-    assert (await browser.get("/api/v1/approvals")).json() == {"approvals": []}
+    assert (await browser.get("/api/v1/approvals")).json() == {"approvals": [], "asks": []}
 
 
 async def test_a_message_for_an_agent_that_another_program_runs_is_taken_and_waits(
