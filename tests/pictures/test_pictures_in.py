@@ -167,7 +167,7 @@ def test_files_that_cannot_be_sent_are_a_sentence_each_within_bounds(tmp_path: P
             done = knapper("run", *flags(model), *asked, cwd=tmp_path)
             assert (done.returncode, says in done.stderr) == (2, True), done.stderr
     after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    assert after < max(before, 300_000)
+    assert after <= max(before, 300_000)  # of all children so far
     assert kept(tmp_path) == []
 
 
