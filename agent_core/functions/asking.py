@@ -100,14 +100,18 @@ class FunctionQuestion:
         are_texts = isinstance(choices, list) and all(isinstance(each, str) for each in choices)
         if not are_texts or len(choices) > CHOICE_LIMIT or max(map(len, choices), default=0) > 200:
             raise RequestRefused(f"at most {CHOICE_LIMIT} choices, of 200 characters each")
-        if kind not in TYPES:
-            raise RequestRefused(f"an answer is one of {', '.join(TYPES)}, not {kind!r:.40}")
+        if not isinstance(kind, str) or kind not in TYPES:
+            shown = one_line(kind, 40) if isinstance(kind, str) else "something else"
+            raise RequestRefused(f"an answer is one of {', '.join(TYPES)}, not {shown}")
         if after_s is not None and not (
             isinstance(after_s, int | float) and 0 <= after_s <= WAIT_LIMIT_S
         ):
             raise RequestRefused("`after` is a number of seconds, at most an hour")
-        if default is not None and not isinstance(default, str):
-            raise RequestRefused("a default has the form of an answer")
+        is_text = isinstance(default, str) and len(default) <= TEXT_LIMIT
+        if default is not None and not is_text:
+            raise RequestRefused(
+                f"a default has the form of an answer, of at most {TEXT_LIMIT} characters"
+            )
         question = cls(function, call, text, tuple(choices), kind, default, after_s)
         if default is not None:
             try:
