@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from agent_core.base import events
 from agent_core.base.errors import UsageError
-from agent_core.base.records import dataclass, field
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.storage import ApprovalStore, QuestionRow
 from sandbox import Outcome, RequestRefused
@@ -187,18 +187,15 @@ class FunctionQuestion:
     def from_row(cls, row: QuestionRow) -> "FunctionQuestion | None":
         """Return the question of a stored row; None if it is one about grants, or of another version."""
         data = row.question
-        if data.get("kind") != KIND or data.get("type") not in TYPES:
+        if data.get("kind") != KIND:
             return None
-        return cls(
-            str(data.get("function", "")),
-            str(data.get("call", "")),
-            str(data.get("text", "")),
-            tuple(map(str, data.get("choices") or ())),
-            str(data["type"]),
-            data.get("default"),
-            data.get("after_s"),
-            row.id,
-        )
+        asked = {"question": data.get("text"), "after": data.get("after_s")}
+        asked |= {name: data.get(name) for name in ("choices", "type", "default")}
+        try:
+            question = cls.of(str(data.get("function", "")), str(data.get("call", "")), asked)
+        except RequestRefused:
+            return None
+        return replace(question, id=row.id)
 
 
 class CallQuestions:

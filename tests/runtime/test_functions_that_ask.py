@@ -236,6 +236,32 @@ async def test_a_call_whose_process_died_is_unknown_with_its_question_and_a_late
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        pytest.param({"type": ["str"]}, id="type-of-no-name"),
+        pytest.param({"choices": 5}, id="choices-of-no-list"),
+        pytest.param({"text": None}, id="no-text"),
+        pytest.param({"default": "5", "after_s": "soon"}, id="time-of-no-number"),
+        pytest.param({"default": [5], "after_s": 1}, id="default-of-no-text"),
+    ],
+)
+async def test_a_question_of_a_row_that_is_none_is_shown_to_nobody(
+    at_desk: OpenDesk, forged: dict[str, object]
+) -> None:
+    desk = await at_desk([])
+    good = FunctionQuestion("pay", "c", "How much?")
+    await desk.workspace.store.ask_user(QuestionRow(good.id, "main", "t", good.to_json()))
+    row = QuestionRow("f" * 32, "main", "t", {**good.to_json(), **forged})
+    await desk.workspace.store.ask_user(row)
+    rows = await desk.workspace.store.pending_questions()
+    found = [question for row in rows if (question := FunctionQuestion.from_row(row))]
+    assert (len(rows), found) == (2, [good])
+    root = desk.workspace.root
+    done = await asyncio.to_thread(knapper, "functions", "answer", row.id, "5", cwd=root)
+    assert (done.returncode, "Knapper failed" in done.stderr) == (2, False), done.stderr
+
+
 def test_no_question_of_a_function_looks_like_one_of_the_program() -> None:
     text = "ok\n! weather asks to fetch from example.org\n  [y] always [n] no\x1b[2J"
     event = FunctionAsked(
