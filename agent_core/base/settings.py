@@ -812,7 +812,7 @@ def load(
         settings._storage_from = root
     settings._models_from = root if "models" in file else None
     caps = [SpendingSettings(**_section(values, "spending")).amounts() for values in (file, mine)]
-    settings._caps = caps[0], caps[1]
+    settings._caps = (caps[0], caps[1]) if any(caps) else None
     return (
         settings.using(settings.model.name) if settings.model.name in settings.models else settings
     )

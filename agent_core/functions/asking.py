@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from agent_core.base import events
 from agent_core.base.errors import UsageError
-from agent_core.base.records import dataclass, field
+from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.storage import ApprovalStore, QuestionRow
 from sandbox import Outcome, RequestRefused
@@ -100,14 +100,18 @@ class FunctionQuestion:
         are_texts = isinstance(choices, list) and all(isinstance(each, str) for each in choices)
         if not are_texts or len(choices) > CHOICE_LIMIT or max(map(len, choices), default=0) > 200:
             raise RequestRefused(f"at most {CHOICE_LIMIT} choices, of 200 characters each")
-        if kind not in TYPES:
-            raise RequestRefused(f"an answer is one of {', '.join(TYPES)}, not {kind!r:.40}")
+        if not isinstance(kind, str) or kind not in TYPES:
+            shown = one_line(kind, 40) if isinstance(kind, str) else "something else"
+            raise RequestRefused(f"an answer is one of {', '.join(TYPES)}, not {shown}")
         if after_s is not None and not (
             isinstance(after_s, int | float) and 0 <= after_s <= WAIT_LIMIT_S
         ):
             raise RequestRefused("`after` is a number of seconds, at most an hour")
-        if default is not None and not isinstance(default, str):
-            raise RequestRefused("a default has the form of an answer")
+        is_text = isinstance(default, str) and len(default) <= TEXT_LIMIT
+        if default is not None and not is_text:
+            raise RequestRefused(
+                f"a default has the form of an answer, of at most {TEXT_LIMIT} characters"
+            )
         question = cls(function, call, text, tuple(choices), kind, default, after_s)
         if default is not None:
             try:
@@ -183,18 +187,15 @@ class FunctionQuestion:
     def from_row(cls, row: QuestionRow) -> "FunctionQuestion | None":
         """Return the question of a stored row; None if it is one about grants, or of another version."""
         data = row.question
-        if data.get("kind") != KIND or data.get("type") not in TYPES:
+        if data.get("kind") != KIND:
             return None
-        return cls(
-            str(data.get("function", "")),
-            str(data.get("call", "")),
-            str(data.get("text", "")),
-            tuple(map(str, data.get("choices") or ())),
-            str(data["type"]),
-            data.get("default"),
-            data.get("after_s"),
-            row.id,
-        )
+        asked = {"question": data.get("text"), "after": data.get("after_s")}
+        asked |= {name: data.get(name) for name in ("choices", "type", "default")}
+        try:
+            question = cls.of(str(data.get("function", "")), str(data.get("call", "")), asked)
+        except RequestRefused:
+            return None
+        return replace(question, id=row.id)
 
 
 class CallQuestions:

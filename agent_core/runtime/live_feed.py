@@ -21,6 +21,7 @@ from agent_core import __version__
 from agent_core.base import machine
 from agent_core.base.events import Event
 from agent_core.base.records import dataclass, field, from_json, to_json
+from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json
 
 PROTOCOL: Final = 1
 _NAME_CHARS: Final = 32
@@ -214,7 +215,7 @@ async def _hello_of(reader: asyncio.StreamReader) -> Mapping[str, Any] | None:  
     """Return the first line of a feed; None if it is none."""
     try:
         async with asyncio.timeout(_HELLO_S):
-            hello = json.loads(await reader.readline())
+            hello = read_json(await reader.readline())
     except (OSError, ValueError, TimeoutError):
         return None
     return hello if isinstance(hello, dict) else None
@@ -223,7 +224,7 @@ async def _hello_of(reader: asyncio.StreamReader) -> Mapping[str, Any] | None:  
 def _event_of(data: bytes) -> Event | None:
     """Return the event in a line; None if this version does not know it."""
     try:
-        told = json.loads(data)
+        told = read_json(data, LOOSE, deepest=DEEPEST_ROW)
         kind = _KINDS[told["event"]["type"]]
         event: Event = from_json(kind, {**told["event"], "seq": int(told["seq"])})
     except (KeyError, TypeError, ValueError):

@@ -146,6 +146,7 @@ REQUESTS: Final[Mapping[str, Mapping[str, Encoded]]] = {
     "fetch_read": {"stream": _BIG, "size": 10**400},
     "fetch_close": {"stream": "x" * SIZE},
     "secret": {"name": "K" * SIZE},
+    "ask": {"question": "a\u200b" * 500, "type": "Decimal", "default": "9" * SIZE * 5, "after": 0},
     "now": {"x": _BIG},
     "call_key": {"x": _BIG},
     "state": {"value": _BIG, "version": 10**400},

@@ -100,6 +100,7 @@ FIRST = {"serve": CTRL_C}
 ELSEWHERE = {"configure", "functions edit", "memory edit", "secrets set"} | {
     f"models {verb}" for verb in ("get", "list", "path", "remove")
 }
+ELSEWHERE |= {f"extensions {verb}" for verb in ("disable", "enable", "list")}
 """They ask a human, start an editor, or open no state."""
 TEXTS = ["", "x", DEEP, "1" * 6_000, "[]", "{}", "[5]", '"x"', "5", "null", "\x1b[2J\n</x>"]
 TEXTS += [

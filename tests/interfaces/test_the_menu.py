@@ -124,7 +124,9 @@ def test_a_key_typed_where_it_shows_is_not_shown_again_and_goes_nowhere(tmp_path
 
 def test_enter_alone_is_the_tour_and_nothing_is_downloaded_without_a_yes(tmp_path: Path) -> None:
     with menu(tmp_path) as screen:
-        screen.do("2", "Download 1.1 GB now?")
+        screen.do(
+            "2", "Download 1.1 GB now?", "then Enter."
+        )  # what is typed before it is no answer
         screen.do("", "Nothing was downloaded.", CHOICE)
         screen.do("", "how many vowels are in queueing?")
 

@@ -1,6 +1,7 @@
 """A function asks a person while it runs: by its call, in its own words, and never twice."""
 
 import asyncio
+import json
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -158,6 +159,52 @@ async def test_eight_questions_wait_and_the_ninth_is_refused(at_desk: OpenDesk) 
     assert of(FunctionAsked, events) == []
 
 
+BY_HAND = '''\
+import json
+
+
+def pay(self, to: str) -> str:
+    """Ask what the text holds, as it is.
+
+    Args:
+        to: The request.
+    """
+    return str(self._channel.request("ask", json.loads(to)))
+'''
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        pytest.param({"question": ""}, "a question is a text", id="no-question"),
+        pytest.param({"question": "Q" * 1_001}, "a question is a text", id="long-question"),
+        pytest.param({"choices": {"a": 1}}, "at most 20 choices", id="choices-of-no-list"),
+        pytest.param({"choices": ["a"] * 21}, "at most 20 choices", id="many-choices"),
+        pytest.param({"choices": ["a" * 201]}, "at most 20 choices", id="long-choice"),
+        pytest.param({"type": "bytes"}, "an answer is one of", id="unknown-type"),
+        pytest.param({"type": ["str"]}, "an answer is one of", id="type-of-no-name"),
+        pytest.param({"type": {"int": 1}}, "an answer is one of", id="type-of-names"),
+        pytest.param({"after": -1}, "is a number of seconds", id="before-now"),
+        pytest.param({"after": 10**400}, "is a number of seconds", id="long-after"),
+        pytest.param({"after": [0]}, "is a number of seconds", id="after-of-no-number"),
+        pytest.param({"default": 5}, "a default has the form", id="default-of-no-text"),
+        pytest.param({"default": "d" * 1_001}, "a default has the form", id="long-default"),
+        pytest.param(
+            {"type": "int", "default": "many"}, "the default does not fit", id="unfit-default"
+        ),
+    ],
+)
+async def test_what_a_worker_asks_by_hand_is_checked_before_anybody_sees_it(
+    at_desk: OpenDesk, given: dict[str, object], says: str
+) -> None:
+    request = json.dumps({"question": "How much?", "after": 0, "default": "5", **given})
+    call = Ask(Wanted("pay", {"to": request}))
+    desk = await opened(at_desk, BY_HAND, call, Expect(Say("Well."), contains(says)))
+    events = await desk.say("Pay Ada.")
+    assert outcomes(events) == ["raised"]
+    assert of(FunctionAsked, events) == []
+
+
 async def test_a_call_whose_process_died_is_unknown_with_its_question_and_a_later_answer(
     tmp_path: Path,
 ) -> None:
@@ -187,6 +234,32 @@ async def test_a_call_whose_process_died_is_unknown_with_its_question_and_a_late
             knapper, "run", "--message", "And?", cwd=tmp_path, environment=environment
         )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        pytest.param({"type": ["str"]}, id="type-of-no-name"),
+        pytest.param({"choices": 5}, id="choices-of-no-list"),
+        pytest.param({"text": None}, id="no-text"),
+        pytest.param({"default": "5", "after_s": "soon"}, id="time-of-no-number"),
+        pytest.param({"default": [5], "after_s": 1}, id="default-of-no-text"),
+    ],
+)
+async def test_a_question_of_a_row_that_is_none_is_shown_to_nobody(
+    at_desk: OpenDesk, forged: dict[str, object]
+) -> None:
+    desk = await at_desk([])
+    good = FunctionQuestion("pay", "c", "How much?")
+    await desk.workspace.store.ask_user(QuestionRow(good.id, "main", "t", good.to_json()))
+    row = QuestionRow("f" * 32, "main", "t", {**good.to_json(), **forged})
+    await desk.workspace.store.ask_user(row)
+    rows = await desk.workspace.store.pending_questions()
+    found = [question for row in rows if (question := FunctionQuestion.from_row(row))]
+    assert (len(rows), found) == (2, [good])
+    root = desk.workspace.root
+    done = await asyncio.to_thread(knapper, "functions", "answer", row.id, "5", cwd=root)
+    assert (done.returncode, "Knapper failed" in done.stderr) == (2, False), done.stderr
 
 
 def test_no_question_of_a_function_looks_like_one_of_the_program() -> None:

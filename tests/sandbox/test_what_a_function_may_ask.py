@@ -179,7 +179,7 @@ async def test_what_self_does_not_have_is_said_with_what_it_has(sandbox: Sandbox
     assert isinstance(outcome, Raised), outcome
     assert (
         outcome.failure.type,
-        "it has progress, scratch, state, call" in outcome.failure.message,
+        "it has ask, confirm, progress, scratch, state, call" in outcome.failure.message,
     ) == (
         "AttributeError",
         True,

@@ -32,6 +32,7 @@ from tests.secrets.ways import NUMBER, WAYS
 BY_VERB = {
     "progress": "progress-note",
     "call": "call-arguments",
+    "ask": "ask-question",
     "now": "now-with-arguments",
     "call_key": "call-key-with-arguments",
     "memory": "memory-append",

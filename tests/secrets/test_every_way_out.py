@@ -183,6 +183,15 @@ async def test_no_way_by_itself_tells_a_secret(hostile: Hostile, way: str) -> No
     assert await told(hostile, desk) == []
 
 
+@pytest.mark.parametrize("way", [name for name in WAYS if name.startswith("ask-")])
+async def test_no_question_of_a_function_tells_a_secret(hostile: Hostile, way: str) -> None:
+    desk = await hostile.leak(WAYS[way])
+    kinds = [event.get("type") for event in hostile.events]
+    is_asked = way in ("ask-question", "ask-choices")
+    assert ("function_asked" in kinds, "function_answered" in kinds) == (is_asked, is_asked)
+    assert await told(hostile, desk) == []
+
+
 @pytest.mark.parametrize(
     "way", ["raised-of-a-refused-file", "file-change", "file-link", "fetch-host-beyond-ascii"]
 )

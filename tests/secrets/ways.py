@@ -60,6 +60,10 @@ REQUESTS = {
     "now-with-arguments": 'ask("now", {"zone": key})',
     "call-key-with-arguments": 'ask("call_key", {"of": key})',
     "state-value": 'self.state[word] = [key, "number " + number]\nself.keep_state()',
+    "ask-question": 'self.ask("Is it " + key + "?", default=word, after=0)',
+    "ask-choices": 'ask("ask", {"question": word, "choices": [key, word], "default": key, "after": 0, key: word})',
+    "ask-type": 'ask("ask", {"question": "How many?", "type": word, "default": number, "after": int(number)})',
+    "ask-default": 'ask("ask", {"question": "How many?", "type": "int", "default": number, "after": 0})',
     "a-request-of-no-verb": 'ask(word, {word: key, "number": int(number)})',
     "debug-record": 'ask("debug", {"event": "record", "id": 0, "hits": int(number), "path": word, "line": int(number),'
     ' "function": word, "locals": [[word, key]], "shown": [[key, word]]})',

@@ -114,7 +114,12 @@ def test_every_setting_has_a_variable_that_reaches_it(
     values |= {"grants.ask": "never", "grants.unattended": "file", "sandbox.level": "core"}
     values |= {"memory.embedding": "none", "memory.compaction": "spr", "memory.warn_at": "0.5"}
     values |= {"models": '{"fast": {"name": "small"}}', "model.key_variable": "MY_API_KEY"}
-    values |= {"repl.keys": "vi", "repl.show": "full", "mcp.standings": '["trusted"]'}
+    values |= {
+        "zone": "Europe/Berlin",
+        "repl.keys": "vi",
+        "repl.show": "full",
+        "mcp.standings": '["trusted"]',
+    }
     for key in known_keys():
         usual = "1000" if key.endswith(("tokens", "chars", "mib")) else "1"
         with monkeypatch.context() as patch:

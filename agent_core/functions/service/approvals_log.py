@@ -1,6 +1,6 @@
 """The log of approvals: who allowed what, when, on which text, what used it, what is still open, and how to undo it."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import Grants
@@ -11,6 +11,7 @@ from agent_core.storage import Store
 from sandbox.wire.strict_json import read_json
 
 if TYPE_CHECKING:
+    from agent_core.access.grants import GrantStore
     from agent_core.registry.registry import Registry
     from agent_core.storage import ApprovalRow, CallOwners, GivenAnswer, QuestionRow
 
@@ -50,9 +51,17 @@ class LoggedApproval:
 class ApprovalsLog:
     """The approvals of one workspace, as rows."""
 
-    def __init__(self, store: Store, registry: "Registry", granting: "GrantService") -> None:
+    def __init__(
+        self,
+        store: Store,
+        registry: "Registry",
+        book: "GrantStore",
+        granting: Callable[[], "GrantService"],
+    ) -> None:
+        """Create it; `granting`, which loads the sandbox, is opened only for an approval whose function is here."""
         self._store = store
         self._registry = registry
+        self._book = book
         self._granting = granting
 
     async def rows(
@@ -74,13 +83,12 @@ class ApprovalsLog:
         return seen[-last:]
 
     async def _kept(self) -> AsyncIterator[LoggedApproval]:
-        book = self._granting.book
         snapshot = self._registry.snapshot()
-        for row, is_ours in await book.log():
+        for row, is_ours in await self._book.log():
             function = snapshot.functions.get(row.function)
             stands = is_ours and row.function.startswith(AGENT_PREFIX)
             if is_ours and function is not None:
-                held = await self._granting.in_force(function, snapshot)
+                held = await self._granting().in_force(function, snapshot)
                 stands = bool(held) and content_of(function, snapshot).digest == row.digest
             calls, last_call = await self._store.calls_since(row.function, row.at)
             yield _kept_row(row, stands=stands, calls=calls, last_call=last_call)

@@ -260,7 +260,9 @@ class FunctionService:
     @cached_property
     def approvals_log(self) -> "approvals_log.ApprovalsLog":
         """The log of approvals."""
-        return approvals_log.ApprovalsLog(self._store, self.registry, self.granting)
+        return approvals_log.ApprovalsLog(
+            self._store, self.registry, self._parts.book(), lambda: self.granting
+        )
 
     @cached_property
     def ratings(self) -> Ratings:
