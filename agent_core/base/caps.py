@@ -96,11 +96,11 @@ class Paying(Protocol):
         """Show the user what is waited for while the block runs."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Payer:
     """What a request is counted to: a turn and its conversation, and whether nobody watches it.
 
-    A request that no turn makes has neither; `told` is the turn, if there is one.
+    A request that no turn makes has neither; `told` is the turn as long as it runs, if there is one.
     """
 
     turn: str = ""
@@ -130,3 +130,6 @@ def paid_by(payer: Payer) -> Iterator[None]:
         yield
     finally:
         _PAYER.reset(token)
+        payer.told = (
+            None  # what began in the block may outlive it, and must not hold the turn and its agent
+        )

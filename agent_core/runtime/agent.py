@@ -553,7 +553,7 @@ class TurnRunner:
         """
         message = own[-1] if own else ""
         with self.functions.in_use():
-            claimed = await self._next(skip, restarts=options.restarts)
+            claimed = await self._next(skip, own, restarts=options.restarts)
             if self.settled and (options.follows or not own):
                 emit(events.Warned(message=self.settled))
             self.settled = ""
@@ -574,11 +574,18 @@ class TurnRunner:
     async def _took(self, claimed: ClaimedTurn, message: str) -> bool:
         return bool(message) and claimed.id == await self.store.turn_of(message, self.line)
 
-    async def _next(self, skip: Collection[str] = (), *, restarts: bool) -> ClaimedTurn | None:
-        """Return the next turn, after closing earlier ones whose end was not stored, for example on a full disk."""
+    async def _next(
+        self, skip: Collection[str] = (), own: Sequence[str] = (), *, restarts: bool
+    ) -> ClaimedTurn | None:
+        """Return the next turn, after closing earlier ones whose end was not stored, for example on a full disk.
+
+        One whose sender waits for the answer begins again: that of another process, or of our `own` messages, but none
+        that failed here, because its sender has the error.
+        """
         claimed = await self.store.next(self.line, self.owner, skip=skip)
         while claimed is not None and claimed.attempt > 1:
-            is_owed = restarts or is_alone(claimed.event)  # whoever sent it waits for the answer
+            has_sender = claimed.event.id in own or claimed.event.id not in self.sent
+            is_owed = restarts or (is_alone(claimed.event) and has_sender)
             self.settled = await settle(self.store, claimed, self.session, restarts=is_owed)
             await resume(self.store, self.line, self.history, messages_of)
             claimed = await self.store.next(self.line, self.owner, skip=skip)

@@ -213,14 +213,15 @@ class Ledger:
         row = reserved.row
         scopes = sorted({cap.scope for cap in reserved.caps})
         totals = await self.store.settle_request(row, self.since, scopes)
-        if row.payer.told is None or not reserved.is_whole:
+        told = row.payer.told
+        if told is None or not reserved.is_whole:
             return
         mine = ModelUse(row.model, False, 1, row.prompt, row.cached, row.completion)
         for cap in reserved.caps:
             spent, _ = self._split(cap, totals[cap.scope])
             own = self._amount(cap, [mine])
             if spent - own < WARNED_AT * cap.most <= spent < cap.most:
-                await row.payer.told.warn(
+                await told.warn(
                     f"{cap.share(spent)} are spent for {cap.whose}.",
                     _RAISE.format(cap.name),
                 )

@@ -114,18 +114,15 @@ def test_ctrl_c_right_after_enter_is_never_lost(tmp_path: Path) -> None:
             screen.wait(lambda: not any(ends()), "an empty screen")
 
 
-def test_a_sandbox_that_is_off_is_shown_in_red_and_a_second_prompt_is_told_who_has_the_agent(
+def test_a_sandbox_that_is_off_is_shown_in_red_and_a_long_question_is_seen_whole(
     folder: Path,
 ) -> None:
     name = "shout_with_a_very_long_name_indeed"
     (folder / "functions" / "voice.py").write_text(SHOUT.replace("shout(", f"{name}("))
     unsafe = {"KNAPPER_SANDBOX_UNSAFE": "true"}
-    with prompt([], folder, columns=40, environment=unsafe) as (screen, model):
+    with prompt([], folder, columns=40, environment=unsafe) as (screen, _):
         screen.wait_for("SANDBOX OFF")
         assert screen.colour_of("SANDBOX OFF")[1] == "red"
-        with terminal("run", *flags(model), cwd=folder) as second:
-            assert second.exit_code() == 1
-            assert str(screen.process.pid) in second.scrolled()
         screen.line(f"/delete {name}")  # a question that is longer than a row is seen whole
         screen.wait_for("Enter alone: no.")
         screen.type(CTRL_C)

@@ -244,8 +244,9 @@ def test_a_prompt_says_from_where_a_message_came(root: Path, model: ScriptedMode
         assert screen.scrolled().count("› five") == 1
 
 
+@pytest.mark.parametrize("answers", ["where-it-runs", "elsewhere"])
 def test_a_question_is_asked_in_both_windows_and_the_first_answer_counts(
-    tmp_path: Path, place: str
+    tmp_path: Path, place: str, answers: str
 ) -> None:
     script: Script = [made(place), DONE]
     with (
@@ -258,8 +259,10 @@ def test_a_question_is_asked_in_both_windows_and_the_first_answer_counts(
         first.wait_for("Press o (once)")
         second.wait_for("? weather asks to join")
         second.wait_for("Press o (once)")
-        press(second, "o")
-        first.wait_for("→ answered in another window: once")
+        asked = first if answers == "where-it-runs" else second
+        press(asked, "o")
+        other = second if asked is first else first
+        other.wait_for("→ answered in another window: once")
         for screen in (first, second):
             screen.wait_for("∙ ")
 

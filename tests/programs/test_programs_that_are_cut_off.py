@@ -13,6 +13,7 @@ import pytest
 
 from agent_core import Decision, Question
 from agent_core.base.clock import Clock
+from agent_core.runtime.agent import Origin
 from agent_core.runtime.session import GO_ON
 from agent_core.storage import Entry, open_store
 from agent_core.workspace.workspace import Workspace
@@ -39,26 +40,28 @@ KILLS = range(200)
 
 def take_turn(argument: str, reports: Connection) -> None:
     """Take one turn in a subprocess whose user approves everything."""
-    root, base_url, message = json.loads(argument)
-    asyncio.run(_take_turn(Path(root), base_url, message, reports))
+    root, base_url, message, window = json.loads(argument)
+    asyncio.run(_take_turn(Path(root), base_url, message, Origin(window), reports))
 
 
-async def _take_turn(root: Path, base_url: str, message: str, reports: Connection) -> None:
+async def _take_turn(
+    root: Path, base_url: str, message: str, origin: Origin, reports: Connection
+) -> None:
     async def yes(question: Question) -> Decision:
         reports.send("asked")
         return Decision("yes")
 
     flags = {"model.base_url": base_url, "model.name": "scripted", "model.stream": False}
     async with Workspace.open(root, flags=flags) as workspace:
-        agent = await workspace.agent()
+        agent = await workspace.agent(origin=origin)
         reports.send("ready")
         async for event in agent.turn(message, approver=yes):
             reports.send(json.dumps(event.to_json()))
 
 
-def turn(root: Path, model: ScriptedModel, message: str) -> Worker:
+def turn(root: Path, model: ScriptedModel, message: str, window: str = "library") -> Worker:
     """Return a process that takes a turn."""
-    return Worker(take_turn, json.dumps([str(root), model.base_url, message]))
+    return Worker(take_turn, json.dumps([str(root), model.base_url, message, window]))
 
 
 def ended(worker: Worker) -> list[str]:
@@ -160,7 +163,7 @@ async def test_a_new_message_begins_the_same_program_anew_and_the_model_knows_wh
     )
     known = contains('It had made 1 call:\n1. note({"text": "z"}) → returned: 1')
     with scripted([asks, Expect(asks, known), Say("Done.")]) as model:
-        first = turn(tmp_path, model, "Go.")
+        first = turn(tmp_path, model, "Go.", "prompt")  # else it would begin again by itself
         while '"type": "progress"' not in first.next_report():
             pass
         await until_it_is(lambda: lines(tmp_path))

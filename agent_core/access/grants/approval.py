@@ -611,6 +611,9 @@ async def _first_answer(question: Question, approver: Approver, store: ApprovalS
         await store.answer_question(question.id, decision.to_json())
         stored = await store.decision(question.id)  # None if someone else wrote to the row
         return decision if stored is None else Decision.from_json(stored)
+    except asyncio.CancelledError as cancelled:  # it says why the question is over
+        said = said or " ".join(map(str, cancelled.args))
+        raise
     finally:
         here.cancel(said)
         elsewhere.cancel()
