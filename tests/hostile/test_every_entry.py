@@ -31,7 +31,7 @@ async def test_no_value_that_a_worker_claims_holds_up_the_event_loop(at_desk: Op
     here.put("forge.py", FORGE)
     await here.workspace.functions.reload()
     for name, value in sampled(entries.hostile_values().items(), 9):
-        reports = []
+        reports = list[CallReport]()
 
         async def claim(value: object = value, reports: list[CallReport] = reports) -> None:
             reports.append(await here.workspace.functions.call("claim", packed(value)))
