@@ -211,7 +211,10 @@ class CallRecord:
         if isinstance(value, str | PurePath) and written:
             file = await album.written(value, written)
             self.files += [file] if file else []
-        return replace(returned, value=answers.without_pictures(value, self.files))
+        size = answers.size_of(returned)
+        return replace(
+            returned, value=await aside(size, answers.without_pictures, value, self.files)
+        )
 
     async def _keep_pictures(self) -> tuple[Sequence[Picture], Sequence[str]]:
         """Keep the pictures of the call, and return these, and a sentence about each that cannot be shown."""

@@ -96,14 +96,13 @@ class PictureFiles(ValueFiles):
         """Keep what can be kept of pictures that nobody chose; return these, and a sentence about each other one."""
         kept = list[Picture]()
         refused = list[str]()
-        for file in files:
-            if len(kept) == MAX_PICTURES:
-                refused.append(f"{len(files) - MAX_PICTURES:,} more pictures are not shown.")
-                break
+        for file in files[:MAX_PICTURES]:
             try:
                 kept.append(await self.keep(file.data, file.name))
             except UnusablePicture as error:
                 refused.append(str(error))
+        if len(files) > MAX_PICTURES:
+            refused.append(f"{len(files) - MAX_PICTURES:,} more pictures are not shown.")
         return kept, refused
 
     async def large(self, large: Large) -> bytes | None:

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from textwrap import dedent
@@ -16,6 +17,7 @@ from agent_core.runtime.agent import Agent
 from agent_core.runtime.host_functions import meta_functions, of_memory
 from sandbox.wire import values
 from tests.hostile.texts import SIZE
+from tests.kit.pictures import png
 
 Encoded = Any  # JSON
 PRIME: Final = (1 << 61) - 1
@@ -122,6 +124,20 @@ def hostile_values() -> dict[str, Encoded]:
         found[f"{tag}: as keys"] = {"$": "dict", "v": [[one, 1] for one in many]}
         found[f"{tag}: long"] = {"$": tag, "v": "1" * SIZE * 5}
     return found
+
+
+def hostile_pictures() -> dict[str, Encoded]:
+    """Return values with pictures, or with places for pictures, as a worker may claim them."""
+    broken = {"$": "bytes", "v": b64encode(b"BM").decode()}
+    chunks = png(4, 4)[:33] + b"\0\0\0\0abcd\0\0\0\0" * (SIZE // 2)
+    segments = b"\xff\xd8\xff" + b"\xe0\0\2\xff" * SIZE
+    return {
+        "many that no model reads": [[[broken] * 8] * 50] * 50,
+        "many places": [[[1] * 100] * 90] * 90,
+        "a PNG of many chunks": {"$": "bytes", "v": b64encode(chunks).decode()},
+        "a JPEG of many segments": {"$": "bytes", "v": b64encode(segments).decode()},
+        "a TIFF that is long": {"$": "bytes", "v": b64encode(b"II*\0" * SIZE).decode()},
+    }
 
 
 def covered_tags() -> set[str]:

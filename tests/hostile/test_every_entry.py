@@ -6,6 +6,7 @@ from zlib import crc32
 
 import pytest
 
+from agent_core.functions.answers import CallReport
 from agent_core.registry.source import OF_THE_PROGRAM
 from tests.conftest import OpenDesk
 from tests.hostile import entries
@@ -30,8 +31,29 @@ async def test_no_value_that_a_worker_claims_holds_up_the_event_loop(at_desk: Op
     here.put("forge.py", FORGE)
     await here.workspace.functions.reload()
     for name, value in sampled(entries.hostile_values().items(), 9):
-        stall = await stall_of(partial(here.workspace.functions.call, "claim", packed(value)))
+        reports = list[CallReport]()
+
+        async def claim(value: object = value, reports: list[CallReport] = reports) -> None:
+            reports.append(await here.workspace.functions.call("claim", packed(value)))
+
+        stall = await stall_of(claim)
+        assert "as it is" not in repr(reports[-1])[:1_000], f"{name} was not claimed"
         assert stall.cpu_ms <= MOST_MS, (name, stall)
+
+
+async def test_no_picture_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk) -> None:
+    pictures = entries.hostile_pictures()
+    claims = [Ask(Wanted("claim", packed(value))) for value in pictures.values()]
+    here = await at_desk([step for claim in claims for step in (claim, Say("done"))])
+    here.put("forge.py", FORGE)
+    await here.workspace.functions.reload()
+    for name in pictures:
+        async with heartbeat() as stall:
+            told = answers(await here.say("claim"))
+        assert told, f"{name} was not even returned"
+        assert "as it is" not in told[-1], f"{name} was not claimed"
+        assert stall.cpu_ms <= MOST_MS * slowness(), (name, stall)
+        await here.begin()
 
 
 async def test_no_request_of_a_worker_holds_up_the_event_loop(at_desk: OpenDesk) -> None:

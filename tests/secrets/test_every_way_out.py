@@ -192,6 +192,14 @@ async def test_no_question_of_a_function_tells_a_secret(hostile: Hostile, way: s
     assert await told(hostile, desk) == []
 
 
+@pytest.mark.parametrize("way", [name for name in WAYS if name.startswith("returned-picture")])
+async def test_no_comment_in_a_picture_tells_a_secret(hostile: Hostile, way: str) -> None:
+    desk = await hostile.leak(WAYS[way])
+    ended = [event["outcome"] for event in hostile.events if event.get("type") == "answer"]
+    assert ended[0] == "returned"
+    assert await told(hostile, desk) == []
+
+
 @pytest.mark.parametrize(
     "way", ["raised-of-a-refused-file", "file-change", "file-link", "fetch-host-beyond-ascii"]
 )

@@ -157,6 +157,14 @@ REQUESTS = {
 }
 """Requests, by what they leak; each can be made before the call ends."""
 
+_PICTURE = (
+    "import struct, zlib\n"
+    "size = lambda number: struct.pack('>I', number)\n"
+    "part = lambda kind, body: size(len(body)) + kind + body + size(zlib.crc32(kind + body))\n"
+    "picture = b'\\x89PNG\\r\\n\\x1a\\n' + part(b'IHDR', struct.pack('>IIBBBBB', 1, 1, 8, 0, 0, 0, 0))\n"
+    "picture += part(b'tEXt', b'Comment\\0' + key.encode() + b' ' + word.encode())\n"
+    "picture += part(b'IDAT', zlib.compress(bytes(2))) + part(b'IEND', b'')\n"
+)
 ENDS = {
     "printed": 'print("printed", key, number, word, flush=True)',
     "printed-in-pieces": 'print(key[:13], end="")\nprint(key[13:], flush=True)\nprint(word)',
@@ -168,6 +176,8 @@ ENDS = {
     "returned-nested": "return {key: [number, (word, {key.encode()}), int(number)]}",
     "returned-number": "return [int(number), float(number), -int(number)]",
     "returned-as-bytes-whose-base64-it-is": "return base64.b64decode(word.replace('_', '/')[:16]), word",
+    "returned-picture": f"{_PICTURE}return [picture, {{word: picture}}]",
+    "returned-picture-that-is-kept-as-a-large-value": f"{_PICTURE}return picture + bytes(200_000)",
     "raised": "raise type(word, (ValueError,), {})(key)",
     "raised-with-a-cause": "try:\n    raise KeyError(key)\nexcept KeyError as error:\n"
     "    raise ValueError(number) from error",
