@@ -957,7 +957,7 @@ class Agent:
         if message is not None and begins_alone:
             # Whoever runs it: the answer is to it alone.
             posts[-1].payload.update({BEGINS_ALONE: True, HERE: True})
-        if message == GO_ON:  # the receipt continues, too
+        if message == GO_ON and not await self.goes_on():  # the receipt continues, too
             for ended in await self._store.ended_turns(
                 self.line, await self._store.last_seq(self.line) - 1
             ):

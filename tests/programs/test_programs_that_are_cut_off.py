@@ -59,8 +59,8 @@ async def _take_turn(
             reports.send(json.dumps(event.to_json()))
 
 
-def turn(root: Path, model: ScriptedModel, message: str, window: str = "library") -> Worker:
-    """Return a process that takes a turn."""
+def turn(root: Path, model: ScriptedModel, message: str, window: str = "prompt") -> Worker:
+    """Return a process that takes a turn; one that is cut off in a prompt waits for its user."""
     return Worker(take_turn, json.dumps([str(root), model.base_url, message, window]))
 
 
@@ -163,10 +163,26 @@ async def test_a_new_message_begins_the_same_program_anew_and_the_model_knows_wh
     )
     known = contains('It had made 1 call:\n1. note({"text": "z"}) → returned: 1')
     with scripted([asks, Expect(asks, known), Say("Done.")]) as model:
-        first = turn(tmp_path, model, "Go.", "prompt")  # else it would begin again by itself
+        first = turn(tmp_path, model, "Go.")
         while '"type": "progress"' not in first.next_report():
             pass
         await until_it_is(lambda: lines(tmp_path))
         kill_after(first, 0.2)
         told = ended(turn(tmp_path, model, "How many lines are there? Look again."))
     assert (told, lines(tmp_path)) == (["2\nKept for your next program: lines."], ["z", "z"])
+
+
+async def test_a_program_that_begins_again_by_itself_is_not_run_once_more_by_going_on(
+    tmp_path: Path,
+) -> None:
+    lay_out(tmp_path)
+    code = "import time\nlines = note('z')\ntime.sleep(5)\nlines"
+    script: Script = [Ask(Wanted("run_program", {"code": code})), Say("Done."), Say("It is done.")]
+    with scripted(script) as model:
+        first = turn(tmp_path, model, "Go.", "library")  # its sender waits for the answer
+        await until_it_is(lambda: lines(tmp_path))
+        kill_after(first, 0.2)
+        assert ended(turn(tmp_path, model, GO_ON, "library")) == []
+    assert lines(tmp_path) == ["z"]
+    results = [entry for entry in await journal(tmp_path) if entry.kind == "result"]
+    assert len(results) == 2  # of the turn that was cut off, and of the one that went on
