@@ -61,7 +61,7 @@ soak-cluster: .venv/.dev
 test-page: .venv/.dev
 	$(PIP) playwright
 	$(BIN)/python -m tests.kit.npm
-	$(BIN)/python -m pytest -q -m page tests/knapper_ext/server
+	$(BIN)/python -m pytest -q -n 2 -m page tests/knapper_ext/server
 
 check: .venv/.dev
 	$(BIN)/ruff format --check .
