@@ -12,6 +12,7 @@ import pytest
 
 from agent_core import Decision, Question
 from agent_core.access.grants.approval import QuestionChanged
+from agent_core.runtime.agent import Origin
 from agent_core.runtime.session import GO_ON
 from agent_core.workspace.workspace import Workspace
 from tests.agents.workers import cluster
@@ -44,7 +45,8 @@ async def _take_turn(
 
     flags = {"model.base_url": base_url, "model.name": "scripted", "model.stream": False}
     async with Workspace.open(Path(root), flags=flags) as workspace:
-        agent = await workspace.agent()
+        # A turn that is cut off in a prompt waits for its user; others begin again by themselves.
+        agent = await workspace.agent(origin=Origin("prompt"))
         async for event in agent.turn(message, approver=person):
             reports.send(json.dumps(event.to_json()))
 
