@@ -166,7 +166,7 @@ select served.function, (
     where entry.seq between turn.seq << 20 and (turn.seq + 1) << 20 and entry.kind = 'user' order by entry.seq limit 1
 ) from served join turn on turn.id = served.turn left join conversation on conversation.line = turn.line
  where (?3 = 1 or turn.agent in (select value from json_each(?4))) and (?5 = 1 or instr(turn.agent, ?6) = 0
- and coalesce(json_extract(nullif(conversation.origin, ''), '$.token'), '') = '')
+ and (instr(coalesce(conversation.origin, ''), '"token":"') = 0 or instr(conversation.origin, '"token":""') > 0))
  order by served.last desc
 """
 _REQUESTS_MARK = "select (select count(*) from turn), coalesce(sum(calls), 0), coalesce(max(last), 0.0) from call_total"

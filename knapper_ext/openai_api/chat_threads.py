@@ -726,6 +726,9 @@ class ChatThreads:
                     and (past := await self._past(thread.name, posted))
                 ):
                     heard, own.id = past[-1], past[-1].turn  # a turn that fails publishes no end
+                    for event in past:  # nobody heard why it failed
+                        if isinstance(event, events.Warned):
+                            yield event
                 if heard is None or await own.has(heard):
                     yield heard
                 if isinstance(heard, events.TurnEnded) and own.is_over:

@@ -412,7 +412,13 @@ async def test_a_shaped_reply_is_the_value_or_an_error(served: Serve) -> None:
         if BEHAVIORS[behavior][1]:
             assert (json.loads(text), failed) == (value, ""), (shape, behavior, path, streamed)
         else:
-            assert (text, "shape" in failed) == ("", True), (shape, behavior, path, streamed)
+            assert (text, "shape" in failed) == ("", True), (
+                shape,
+                behavior,
+                path,
+                streamed,
+                failed,
+            )
 
 
 async def test_a_long_shaped_reply_does_not_hold_up_the_event_loop(served: Serve) -> None:
