@@ -146,8 +146,8 @@ class Identity:
             )
 
 
-OWNER: Final = Identity("page", frozenset(SCOPES), window="page")
-LINKER: Final = Identity("login", frozenset())
+OWNER: Final[Identity] = Identity("page", frozenset(SCOPES), window="page")
+LINKER: Final[Identity] = Identity("login", frozenset())
 
 
 @dataclass(frozen=True, slots=True)
