@@ -32,6 +32,7 @@ from agent_core.storage.journal import (
     read_all,
     read_entry,
 )
+from agent_core.storage.subject import Misfit, fitting
 from agent_core.views.verdicts import ASKED
 from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
@@ -305,6 +306,12 @@ _WRITES: Final = (
     "confirm_function",
     "add_example",
 )
+_VERDICT: Final = {
+    "name?": (str, None),
+    "admitted?": bool,
+    "standing?": (str, None),
+    "problems?": [{"severity?": str, "message": str}],
+}
 _NAMES: Final = ("function_name", "name")
 _WORDS: Final = 400
 Stage: TypeAlias = Literal["wanted", "written", "rejected", "fixed", "admitted", "used"]
@@ -339,6 +346,15 @@ def _add(row: Json, stage: Stage, entry: Entry, text: object = "") -> None:
     row["stages"].append({**about, "text": str(text)[:_WORDS]})
 
 
+def _verdict_in(answer: AnswerEntry) -> Json:
+    """Return the gate's verdict in an answer; empty if there is none, or one in a stranger's shape."""
+    try:
+        verdict: Json = fitting(answer.detail, _VERDICT)
+    except Misfit:
+        return {}
+    return verdict
+
+
 def _note_answer(
     grown: dict[str, Json],
     agent: str,
@@ -354,8 +370,8 @@ def _note_answer(
             _add(grown[called], "used", entry, answer.text)
     if called not in _WRITES:
         return
-    verdict = answer.detail
-    name = str(verdict.get("name") or "")  # the gate's verdict takes precedence
+    verdict = _verdict_in(answer)
+    name = verdict.get("name") or ""  # the gate's verdict takes precedence
     if not name:
         with suppress(Malformed):
             values = read_json(arguments, LOOSE)
@@ -368,16 +384,14 @@ def _note_answer(
         row = grown[name] = {"function": name, "agent": agent, "used": 0, "stages": []}
         if wanted is not None:
             _add(row, "wanted", *wanted)
-    is_admitted = bool(verdict.get("admitted"))
+    is_admitted = verdict.get("admitted", False)
     judged = [each["stage"] for each in row["stages"] if each["stage"] in ("rejected", "admitted")]
     _add(row, "fixed" if judged[-1:] == ["rejected"] and is_admitted else "written", entry, called)
     if is_admitted:
         _add(row, "admitted", entry, verdict.get("standing", ""))
     else:
         problems = [
-            problem
-            for problem in verdict.get("problems") or []
-            if problem.get("severity") != "warns"
+            problem for problem in verdict.get("problems", ()) if problem.get("severity") != "warns"
         ]
         _add(
             row,
@@ -486,7 +500,8 @@ def _picture_parts(parameters: Mapping[str, Any]) -> list[Json]:  # Any: JSON
     """Return the parts that say which pictures a request showed, and of which it told in words."""
     parts = list[Json]()
     for name, key in (("pictures", SEEN), ("pictures told in words", TOLD)):
-        if captions := parameters.get(key):
+        captions = parameters.get(key)
+        if captions and isinstance(captions, list):
             part = _part(name, "\n".join(map(str, captions)), 0)
             parts.append({**part, "count": len(captions)})
     return parts

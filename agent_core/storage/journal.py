@@ -36,6 +36,7 @@ STORED_EVENTS: Final[Mapping[str, type[StoredEvent]]] = {
     kind.type: kind for kind in get_args(StoredEvent)
 }
 """The events that are entries, by the kind of the entry."""
+_LARGEST: Final = (1 << 63) - 1  # that every database and printer takes
 _KINDS: Final[dict[str, type["OwnEntry"]]] = {}  # both are filled when they are needed
 _PARTS: Final[dict[object, tuple["_Part", ...]]] = {}  # of a class
 
@@ -523,6 +524,8 @@ def _value_of(kind: type[T], payload: Json) -> T | None:
     values: Json = {}
     for part in _parts_of(kind):
         value = payload.get(part.name)
+        if type(value) is int and abs(value) > _LARGEST:
+            return None
         if value is not None and type(value) not in part.types:
             value = part.items_in(value)
             if value is None:

@@ -14,7 +14,6 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from agent_core.base import machine
-from agent_core.base.offload import aside
 from agent_core.base.picture_formats import without_metadata
 from agent_core.base.pictures import (
     MAX_BYTES,
@@ -134,16 +133,20 @@ class PictureFiles(ValueFiles):
         urls = dict[str, str]()
         for picture in pictures:
             if not picture.is_past and picture.digest not in urls:
-                url = await aside(picture.size, self._url, picture)
+                url = await asyncio.to_thread(self._url, picture.digest)
                 urls |= {picture.digest: url} if url else {}
         return urls
 
-    def _url(self, picture: Picture) -> str:
-        data = self.content(picture.digest)
+    def _url(self, digest: str) -> str:
+        data = self.content(digest)
         if data is None:
             return ""
-        sent = b64encode(without_metadata(data, picture.media_type)).decode()
-        return f"data:{picture.media_type};base64,{sent}"
+        try:
+            media_type = read_picture(data).media_type  # its row may be a stranger's
+        except UnusablePicture:
+            return ""
+        sent = b64encode(without_metadata(data, media_type)).decode()
+        return f"data:{media_type};base64,{sent}"
 
 
 def _read_written(place: Path) -> PictureFile | None:

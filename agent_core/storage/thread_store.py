@@ -14,8 +14,9 @@ from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.base.records import dataclass, field
 
 from .call_store import CallOwners, owners_given
+from .journal import UsageEntry, read_as
 from .names import agent_of
-from .subject import Misfit, Removal, Write, dump, parse_row
+from .subject import Entry, Misfit, Removal, Write, dump, parse_row
 from .tables import SqlSession, Tables, change, perform, query
 from .turn_store import (
     BETWEEN,
@@ -327,14 +328,14 @@ class ThreadStore(Tables):
         spent: dict[str, dict[str, int]] = {}
         for agent, payload in session.all(_USED_LAST):
             try:
-                used = parse_row(payload, dict)
+                used = read_as(UsageEntry, Entry(UsageEntry.kind, parse_row(payload, dict)))
             except Misfit:  # the agent says so itself; what the others spent is known
+                continue
+            if used is None:  # a stranger's file has other types in it
                 continue
             total = spent.setdefault(agent, {"steps": 0, "tokens": 0})
             total["steps"] += 1
-            total["tokens"] += int(used.get("prompt_tokens", 0)) + int(
-                used.get("completion_tokens", 0)
-            )
+            total["tokens"] += used.prompt_tokens + used.completion_tokens
         return spent
 
     @query

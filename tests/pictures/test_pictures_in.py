@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from base64 import b64encode
@@ -255,6 +256,58 @@ async def test_a_file_shows_no_picture_of_the_workspace_that_reads_it(tmp_path: 
             }
             stranger = await workspace.import_agent(json.dumps(document), "stranger")
             assert await stranger.ask("What was it?") == "I see none."
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"media_type": "image/gif"},
+        {"media_type": "image/jpeg"},
+        {"media_type": "image/webp"},
+        {"media_type": "image/svg+xml"},
+        {"width": -(10**9), "height": 10**6},
+        {"size": -1},
+        {"size": 2**62, "width": 2**62},
+        {"remark": "not a picture at all"},
+    ],
+)
+async def test_a_picture_in_a_file_is_what_its_own_header_says(
+    tmp_path: Path, lie: dict[str, object]
+) -> None:
+    with scripted([Say("Red."), Expect(Say("It was red."), sees(URL))]) as model:
+        async with Workspace.open(tmp_path, environment=model.environment) as workspace:
+            agent = await workspace.agent()
+            await agent.ask("What is it?", pictures=[PictureFile(RED, "photo.png")])
+            document = await workspace.export_agent()
+            told = json.loads(document)
+            (row,) = _rows(told)
+            truth = {**row}
+            row |= lie
+            stranger = await workspace.import_agent(json.dumps(told), "stranger")
+            (row,) = _rows(json.loads(await workspace.export_agent("stranger")))
+            assert row == truth
+            assert await stranger.ask("What was it?") == "It was red."
+
+
+async def test_a_picture_is_sent_as_what_it_is_also_if_its_stored_row_says_otherwise(
+    tmp_path: Path,
+) -> None:
+    with scripted([Say("Red."), Expect(Say("It was red."), sees(URL))]) as model:
+        async with Workspace.open(tmp_path, environment=model.environment) as workspace:
+            agent = await workspace.agent()
+            await agent.ask("What is it?", pictures=[PictureFile(RED, "photo.png")])
+        with sqlite3.connect(tmp_path / ".knapper" / "state.db") as state:
+            lied = "update entry set payload = replace(payload, 'image/png', 'image/gif')"
+            assert state.execute(lied).rowcount
+        async with Workspace.open(tmp_path, environment=model.environment) as workspace:
+            agent = await workspace.agent()
+            assert await agent.ask("What was it?") == "It was red."
+
+
+def _rows(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the pictures in an agent's file."""
+    entries = [entry for turn in document["turns"] for entry in turn["entries"]]
+    return [row for entry in entries for row in entry["payload"].get("pictures", ())]
 
 
 async def test_steps_say_what_the_model_was_shown_and_told(tmp_path: Path) -> None:

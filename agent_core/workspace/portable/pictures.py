@@ -5,10 +5,18 @@ A picture in a file counts only with its copy there: its hash must not show a pi
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final
 
-from agent_core.base.pictures import HEAD_BYTES, PICTURES, is_picture, pictures_in
+from agent_core.base.pictures import (
+    HEAD_BYTES,
+    PICTURES,
+    UnusablePicture,
+    is_picture,
+    pictures_in,
+    read_picture,
+)
 from agent_core.base.records import replace
 from agent_core.storage import Entry, WholeAgent
 from agent_core.storage.picture_files import PictureFiles
@@ -51,7 +59,10 @@ def _named(
 def without_strange_pictures(
     payload: dict[str, Any], texts: Mapping[str, str]
 ) -> dict[str, Any]:  # Any: JSON
-    """Return the payload of an entry in a file with those pictures only whose copies are there."""
+    """Return the payload of an entry in a file with those pictures only whose copies are there.
+
+    Type and size are what the copy says of itself.
+    """
     if PICTURES not in payload:
         return payload
     given = payload[PICTURES]
@@ -60,8 +71,11 @@ def without_strange_pictures(
         if not isinstance(row, dict):
             continue
         data = picture_in(texts.get(str(row.get(COPY)), ""))
-        if data is not None and sha256(data).hexdigest() == row.get("digest"):
-            rows.append({key: value for key, value in row.items() if key != COPY})
+        if data is None or sha256(data).hexdigest() != row.get("digest"):
+            continue
+        with suppress(UnusablePicture):  # then its caption is left
+            picture = read_picture(data, str(row.get("name", "")))
+            rows.append(replace(picture, is_past=row.get("is_past") is True).to_json())
     return {**payload, PICTURES: rows}
 
 

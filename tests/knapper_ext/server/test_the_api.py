@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+from typing import Any, Final
+
+import pytest
 
 from agent_core import Workspace
 from agent_core.storage import prepare_state_dir
@@ -232,3 +235,61 @@ async def test_helpers_and_groups_are_files_that_are_made_shown_and_deleted(serv
     ]
     assert (await client.delete("/api/v1/groups/review")).json() == {"deleted": "review"}
     assert (await client.get("/api/v1/groups/review")).status_code == 404
+
+
+CREATED = {"id": "c1", "name": "create_function", "arguments": "{}"}
+
+
+def _answered(detail: Any) -> list[dict[str, Any]]:
+    """Return a call of a function that makes one, and its answer with this verdict."""
+    answer = {"call_id": "c1", "name": "create_function", "text": "x", "outcome": "refused"}
+    return [
+        {"at": 1.0, "kind": "assistant", "payload": {"text": "", "calls": [CREATED]}},
+        {"at": 1.0, "kind": "result", "payload": {**answer, "detail": detail}},
+    ]
+
+
+def _used(**payload: Any) -> list[dict[str, Any]]:
+    return [{"at": 1.0, "kind": "usage", "payload": {"model": "m", **payload}}]
+
+
+def _asked(**parameters: Any) -> list[dict[str, Any]]:
+    return [
+        {"at": 1.0, "kind": "request", "payload": {"model": "m", "parameters": parameters}},
+        {"at": 1.0, "kind": "assistant", "payload": {"text": "hi", "calls": []}},
+    ]
+
+
+STRANGE: Final = {
+    "problems that are numbers": _answered({"name": "zz", "problems": [1]}),
+    "a problem without words": _answered({"name": "zz", "problems": [{"severity": "refuses"}]}),
+    "a problem of odd words": _answered({"name": "zz", "problems": [{"message": [1]}]}),
+    "problems that are one number": _answered({"name": "zz", "problems": 5}),
+    "problems that are an object": _answered({"name": "zz", "problems": {"a": 1}}),
+    "a verdict of odd parts": _answered({"name": 7, "admitted": 5, "standing": ["a"]}),
+    "tokens that are words": _used(prompt_tokens="x", completion_tokens=[]),
+    "tokens without end": _used(prompt_tokens=10**400, completion_tokens=1),
+    "tokens that are half": _used(prompt_tokens=1.5, completion_tokens=None),
+    "captions that are a number": _asked(seen_pictures=5, told_pictures=7),
+    "captions that are an object": _asked(seen_pictures={"a": 1}, told_pictures="abc"),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+async def test_an_agents_file_of_a_stranger_breaks_no_view(served: Serve, name: str) -> None:
+    server = await served([Say("ok")])
+    await server.said("hi")
+    document = json.loads(await server.workspace.export_agent())
+    entries = document["turns"][-1]["entries"]
+    entries[1:1] = STRANGE[name]
+    body = {"document": json.dumps(document), "name": "gift"}
+    imported = await server.client.post("/api/v1/agents/import", json=body)
+    assert imported.status_code == 201, imported.text
+    gift = "/api/v1/agents/gift"
+    steps = (await server.client.get(f"{gift}/steps")).json()["steps"]
+    paths = [f"{gift}/steps/{step['seq']}" for step in steps]
+    for path in ("/api/v1/growth", "/api/v1/tree", f"{gift}/messages", f"{gift}/cost", *paths):
+        answer = await server.client.get(path)
+        assert answer.status_code == 200, (path, answer.text)
+    words = {"words": ["agents", "tree"], "agent": "main"}
+    assert (await server.client.post("/api/v1/commands", json=words)).status_code == 200
