@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
-from agent_core.base.offload import PER_ENTRY, aside
+from agent_core.base.offload import PER_ENTRY, aside, one_at_a_time
 from agent_core.base.pictures import (
     MAX_PICTURES,
     PictureFile,
@@ -387,7 +387,8 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
     if message.result is not None:
         if is_group(asked.workspace.root, agent_of(line)):
             raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
-        given[CLIENT] = AnswerShape.of_schema(message.result).terms
+        # However short its text is, it may refer to itself, and repeat.
+        given[CLIENT] = (await one_at_a_time(AnswerShape.of_schema, message.result)).terms
     more = {name: value for name, value in given.items() if value}
     files = list[PictureFile]()
     for new_picture in message.pictures:

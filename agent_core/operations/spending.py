@@ -11,7 +11,7 @@ from agent_core.base.records import dataclass
 from agent_core.base.settings import NamedModel
 from agent_core.base.untrusted import one_line
 from agent_core.model.prices import FILE, Prices
-from agent_core.storage import Entry, SpentRow, Store
+from agent_core.storage import Entry, ModelUse, Store
 from agent_core.storage.journal import MessageEntry, NoticeEntry, UsageEntry, read_as, text_of
 from agent_core.views.styled_lines import Line, columns, counted, line, money
 
@@ -160,29 +160,33 @@ class CostTable:
         self._prices = prices
         self._rows: dict[str, TurnCost] = {}
         self.unpriced: set[str] = set()
+        self.total = TurnCost("", "together")
 
-    def add(self, key: str, spent: SpentRow) -> None:
-        """Count a request."""
-        usage = TurnCost(key, "", 1, spent.prompt, spent.cached, spent.completion)
-        price = self._prices.of(spent.model)
+    def add(self, key: str, use: ModelUse) -> None:
+        """Count requests to one model."""
+        usage = self._cost_of(use)
+        self._rows.setdefault(key, TurnCost(key)).add(usage)
+
+    def add_to_total(self, use: ModelUse) -> None:
+        """Count requests to one model to the sum, which has those of earlier rows, too."""
+        self.total.add(self._cost_of(use))
+
+    def rows(self) -> list[TurnCost]:
+        """Return the rows, in the order in which they began."""
+        return [*self._rows.values()]
+
+    def _cost_of(self, use: ModelUse) -> TurnCost:
+        usage = TurnCost("", "", use.requests, use.prompt, use.cached, use.completion)
+        price = self._prices.of(use.model)
         if usage.tokens and price is None:
-            self.unpriced.add(spent.model)
+            self.unpriced.add(use.model)
         if usage.tokens:
             usage.cost = (
                 None
                 if price is None
-                else price.of(prompt=spent.prompt, cached=spent.cached, completion=spent.completion)
+                else price.of(prompt=use.prompt, cached=use.cached, completion=use.completion)
             )
-        self._rows.setdefault(key, TurnCost(key)).add(usage)
-
-    def rows(self, last: int) -> list[TurnCost]:
-        """Return the last rows, in the order in which they began."""
-        return [*self._rows.values()][-last:]
-
-    @property
-    def total(self) -> TurnCost:
-        """The sum of all rows."""
-        return _sum("", [*self._rows.values()], "together")
+        return usage
 
 
 async def spent_since_ever(

@@ -145,6 +145,7 @@ from .spending_store import (
     SpendingRules,
     SpendingStore,
     SpentRow,
+    SpentScope,
     Total,
 )
 from .sqlite import adopt, set_aside
@@ -340,6 +341,7 @@ __all__ = [
     "SpendingRules",
     "SpendingStore",
     "SpentRow",
+    "SpentScope",
     "StateConflict",
     "StateRow",
     "Stats",

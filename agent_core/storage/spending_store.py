@@ -4,12 +4,14 @@ A request is reserved before it is sent, in a transaction that sees what all pro
 settled with what it took. One whose process shows no sign of life any more counts with its estimate.
 """
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeVar
 
 from agent_core.base.caps import Payer
 from agent_core.base.records import dataclass, field, replace
 
+from .call_store import owners_given
 from .names import agent_of
 from .subject import Removal, Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, change, perform, query
@@ -30,6 +32,22 @@ _SUMS: Final = (
     " cast(sum(cached) as integer), cast(sum(completion) as integer),"
     " cast(sum(most_in) as integer), cast(sum(most_out) as integer) from spent where {} group by 1, 2"
 )
+_SEEN: Final = (
+    "(?1 = 1 or agent in (select value from json_each(?2)))"
+    " and (?3 = 1 or line in (select value from json_each(?4)))"
+)
+_USES: Final = (
+    "model, count(*), cast(sum(prompt) as integer), cast(sum(cached) as integer),"
+    f" cast(sum(completion) as integer) from spent where {_SEEN}"
+)
+_LAST_KEYS: Final = (
+    " and {key} in (select {key} from spent where {seen} group by {key} order by min(seq) desc limit ?5)"
+    " group by {key}, model order by min(seq)"
+)
+_MOMENTS: Final = "select at from spent where"
+_NEWEST: Final = f"{_MOMENTS} {_SEEN} and at < ?5 order by at desc limit 1"
+_TEXT_CHARS: Final = 200  # of what began a turn
+_KEYS: Final[Mapping[str, str]] = {"agent": "agent", "conversation": "line", "turn": "turn"}
 _ROWS: Final = (
     "select turn, line, unattended, model, at, prompt, cached, completion from spent where at >= ?"
     " and (?2 = '' or agent = ?2) order by seq"
@@ -68,6 +86,14 @@ class SpentRow:
     def agent(self) -> str:
         """The agent whose turn it was of; "" if none."""
         return agent_of(self.payer.line)
+
+
+@dataclass(frozen=True, slots=True)
+class SpentScope:
+    """The requests that are counted: those of these agents, in these conversations; None: of all."""
+
+    agents: Collection[str] | None = None
+    lines: Collection[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,14 +244,71 @@ class SpendingStore(Tables):
         ]
 
     @query
+    def spenders(self, session: SqlSession) -> list[str]:
+        """Return the agents whose turns asked a model."""
+        return [agent for (agent,) in session.all("select distinct agent from spent")]
+
+    @query
+    def spent_by(
+        self, session: SqlSession, key: str, last: int, scope: SpentScope
+    ) -> list[tuple[str, ModelUse]]:
+        """Return what was spent by each of the `last` agents, conversations or turns, by model, in the order in which
+        they began.
+        """
+        column = _KEYS[key]
+        rows = session.all(
+            f"select {column}, {_USES}{_LAST_KEYS.format(key=column, seen=_SEEN)}",
+            *_seen_by(scope),
+            last,
+        )
+        return [(name, ModelUse(model, False, *amounts)) for name, model, *amounts in rows]
+
+    @query
+    def spent_by_day(
+        self, session: SqlSession, last: int, scope: SpentScope, since: Callable[[float], float]
+    ) -> list[tuple[float, ModelUse]]:
+        """Return what was spent on each of the `last` days, by model, the oldest first, each with its beginning.
+
+        `since` returns when the day of a moment began.
+        """
+        seen = _seen_by(scope)
+        uses = list[tuple[float, ModelUse]]()
+        end = math.inf
+        for _ in range(last):
+            newest = session.one(_NEWEST, *seen, end)
+            if newest is None:
+                break
+            begun = min(since(newest[0]), newest[0])
+            rows = session.all(
+                f"select {_USES} and at >= ?5 and at < ?6 group by 1", *seen, begun, end
+            )
+            uses += [(begun, ModelUse(model, False, *amounts)) for model, *amounts in rows]
+            end = begun
+        return sorted(uses, key=lambda use: use[0])
+
+    @query
+    def spent_together(self, session: SqlSession, scope: SpentScope) -> list[ModelUse]:
+        """Return what was spent in all, by model."""
+        rows = session.all(f"select {_USES} group by 1", *_seen_by(scope))
+        return [ModelUse(model, False, *amounts) for model, *amounts in rows]
+
+    @query
     def turn_texts(self, session: SqlSession, turns: Sequence[str]) -> dict[str, str]:
-        """Return what began each of these turns, by its id, as far as it is still on record."""
+        """Return the beginning of what began each of these turns, by its id, as far as it is still on record."""
         rows = session.all(
             "select t.id, e.payload, e.kind from turn t join event e on e.seq = t.event"
             " where t.id in (select value from json_each(?))",
             dump([*turns]),
         )
-        return {id: str(parse_row(payload, dict).get("text") or kind) for id, payload, kind in rows}
+        return {
+            id: str(parse_row(payload, dict).get("text") or kind)[:_TEXT_CHARS]
+            for id, payload, kind in rows
+        }
+
+
+def _seen_by(scope: SpentScope) -> tuple[int, str, int, str]:
+    """Return the parameters of `_SEEN`."""
+    return (*owners_given(scope.agents), *owners_given(scope.lines))
 
 
 def _sums(session: SqlSession, scope: str, payer: Payer, begun: float) -> list[ModelUse]:

@@ -1,20 +1,22 @@
 """`knapper cost`, `cap`, `pause` and `resume`: what models cost, the most that they may, and what runs by itself."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
 from agent_core.base.caps import CAPS, WARNED_AT, Cap
-from agent_core.base.clock import day_of
+from agent_core.base.clock import day_of, midnight
 from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
 from agent_core.base.matching import did_you_mean
+from agent_core.base.offload import aside
 from agent_core.base.records import asdict, replace
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Opens
 from agent_core.operations.words import Word
-from agent_core.storage import DropCap, PauseAll, ResumeAll, SetCap
+from agent_core.storage import DropCap, PauseAll, ResumeAll, SetCap, SpentScope
 from agent_core.views.result import Result
 from agent_core.views.styled_lines import Line, Role, columns, line, money
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:  # slow to import
     from agent_core.model import prices
     from agent_core.operations import spending
     from agent_core.runtime import ledger
-    from agent_core.storage import SpentRow, Store
+    from agent_core.storage import Store
     from agent_core.workspace import runner
     from agent_core.workspace.state_store import WorkspaceState
 else:
@@ -38,6 +40,7 @@ NO_CAP: Final = "none"
 USUAL_CAP: Final = "usual"
 _MESSAGE_CHARS: Final = 40  # characters of a message
 _KEY_CHARS: Final = 36  # of an id
+_ROW_COST: Final = 40  # characters, as `aside` counts
 CAP_LIMIT: Final = 1e15
 CostBy = Annotated[
     str, Word(" ".join(GROUPINGS), click.Choice(GROUPINGS), "[day|agent|conversation|turn]")
@@ -73,9 +76,17 @@ async def _costs(state: "WorkspaceState", door: Door, by: str, last: int, agent:
     settings = state.settings
     known = prices.Prices(state.root, settings.models)
     table = spending.CostTable(known)
-    for row in await _seen(door, store, await store.requests(agent=agent)):
-        table.add(_key(by, row, settings.zone), row)
-    shown = table.rows(last)
+    scope = await _seen(door, store, agent)
+    if by == "day":
+        since = partial(midnight, zone=settings.zone)
+        for begun, use in await store.spent_by_day(last, scope, since):
+            table.add(day_of(begun, settings.zone), use)
+    else:
+        for key, use in await store.spent_by(by, last, scope):
+            table.add(key, use)
+    for use in await store.spent_together(scope):
+        table.add_to_total(use)
+    shown = table.rows()
     names = await _names(store, by, [row.agent for row in shown])
     rules = await store.spending_rules()
     caps = settings.caps(rules.caps)
@@ -92,25 +103,22 @@ async def _costs(state: "WorkspaceState", door: Door, by: str, last: int, agent:
     if not shown:
         hint = "No model was asked here yet. Next: knapper run"
         return Result(document, cap_lines(document), hint)
-    return Result(document, [*table_lines(by, document), *cap_lines(document)])
+    lines = await aside(len(shown) * _ROW_COST, table_lines, by, document)
+    return Result(document, [*lines, *cap_lines(document)])
 
 
-async def _seen(door: Door, store: "Store", rows: "Sequence[SpentRow]") -> "list[SpentRow]":
+async def _seen(door: Door, store: "Store", agent: str) -> SpentScope:
     """Return the requests that who asks may see: of its agents, and of no conversation that is private to another."""
-    seen = rows if door.owners is None else [row for row in rows if row.agent in door.owners]
+    agents = door.owners
+    if agent:
+        agents = {agent} if agents is None or agent in agents else set()
     if door.token is None:
-        return [*seen]
+        return SpentScope(agents)
     lines = set[str]()
-    for agent in dict.fromkeys(row.agent for row in seen):
-        lines |= {agent, *await store.lines(agent, token=door.token)}
-    return [row for row in seen if row.payer.line in lines]
-
-
-def _key(by: str, row: "SpentRow", zone: str | None) -> str:
-    """Return what a request is counted to."""
-    if by == "day":
-        return day_of(row.at, zone)
-    return {"agent": row.agent, "conversation": row.payer.line, "turn": row.payer.turn}[by]
+    for spender in await store.spenders():
+        if agents is None or spender in agents:
+            lines |= {spender, *await store.lines(spender, token=door.token)}
+    return SpentScope(agents, lines)
 
 
 async def _names(store: "Store", by: str, keys: Sequence[str]) -> dict[str, str]:

@@ -3,9 +3,10 @@
 import asyncio
 import json
 import socket
+import sqlite3
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -19,6 +20,8 @@ from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES
 from agent_core.storage import Entry, Store
 from knapper_ext.server.guard import HeldPages
 from sandbox import Sandbox
+from tests.kit import Repeat, Say
+from tests.kit.heartbeat import MOST_MS, stall_of
 from tests.storage.support import begin, user
 
 from .conftest import Serve, Served, ends
@@ -253,3 +256,84 @@ async def test_an_agent_that_cannot_be_read_is_listed_and_deleted_and_costs_nobo
     assert deleted.status_code == 200, deleted.text
     assert "guest" not in await server.workspace.store.agent_names(), deleted.text
     assert not [*(tmp_path / ".knapper").glob("*.corrupt-*")]
+
+
+SPENT = (
+    "insert into spent (id, at, turn, line, unattended, model, prompt, cached, completion, most_in, most_out)"
+    " values (?, ?, ?, ?, 0, ?, 3000, 2000, 300, 0, 0)"
+)
+
+
+@pytest.mark.parametrize("by", ["day", "agent", "conversation", "turn"])
+async def test_the_costs_of_a_year_are_summed_in_the_store(
+    served: Serve, tmp_path: Path, by: str
+) -> None:
+    server = await served([])
+    day = 86_400.0
+    newest = 1_700_000_000.0
+    with closing(sqlite3.connect(tmp_path / ".knapper" / "state.db")) as state, state:
+        rows = ((n, newest - n * day / 300, n // 5, f"m{n % 2}") for n in range(100_000)[::-1])
+        state.executemany(SPENT, ((f"r{n}", at, f"t{t}", "main", m) for n, at, t, m in rows))
+    reader = await server.as_("reader", "read")
+    body = {"words": ["cost", "", by]}
+    assert (await reader.post("/api/v1/commands", json=body)).status_code == 200  # it imports
+    tracemalloc.start()
+    try:
+        answer = await reader.post("/api/v1/commands", json=body)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20, "the requests themselves would be 30 MiB and more"
+    document = answer.json()["document"]
+    assert document["total"]["steps"] == 100_000
+    assert document["total"]["prompt"] == 300_000_000
+    assert document["unpriced"] == ["m0", "m1"]
+    shown = [(row["agent"], row["steps"]) for row in document["rows"]]
+    if by == "turn":
+        assert shown == [(f"t{n}", 5) for n in range(30)[::-1]]
+    elif by == "day":
+        assert [steps for _, steps in shown[1:-1]] == [300] * 28
+        assert shown == sorted(shown)
+    else:
+        assert shown == [("main", 100_000)]
+
+    async def ask() -> None:
+        assert (await reader.post("/api/v1/commands", json=body)).status_code == 200
+
+    assert (await stall_of(ask)).cpu_ms <= MOST_MS
+
+
+def _parts(count: int) -> dict[str, Any]:
+    return {f"a{n}": {"type": "string"} for n in range(count)}
+
+
+def _deep(depth: int, wide: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = {"anyOf": [schema, *[{"type": "null"}] * wide]}
+    return {"a": schema}
+
+
+def _choices(count: int) -> dict[str, Any]:
+    one = [
+        {"type": "object", "required": [f"k{n}"], "properties": {f"k{n}": {"const": n}}}
+        for n in range(count)
+    ]
+    return {"a": {"anyOf": one}}
+
+
+@pytest.mark.parametrize(
+    "properties", [_parts(2_150), _deep(17, 110), _choices(550)], ids=["parts", "deep", "choices"]
+)
+async def test_the_shape_that_a_reply_must_have_is_read_beside_the_loop(
+    served: Serve, properties: dict[str, Any]
+) -> None:
+    server = await served([Repeat(Say("{}"))])
+    client = await server.as_("shaper", "chat")
+    body = {"text": "hello", "result": {"type": "object", "properties": properties}}
+
+    async def send() -> None:
+        assert (await client.post(MESSAGES, json=body)).status_code in (202, 400)
+
+    await server.client.post(MESSAGES, json={"text": "hello"})
+    assert (await stall_of(send)).cpu_ms <= MOST_MS
