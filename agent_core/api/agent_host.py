@@ -460,15 +460,17 @@ class AgentHost:
             self._tell(name, events.MessageAdded(turn="", message=first, message_id=posted.event))
         return posted
 
-    async def keep_pictures(self, files: Sequence[PictureFile]) -> list[Picture]:
-        """Keep the pictures of a message.
+    @asynccontextmanager
+    async def keeping(self, *messages: Sequence[PictureFile]) -> AsyncIterator[list[list[Picture]]]:
+        """Keep the pictures of messages, and yield those of each; if the block refuses these, they go again.
 
         Raises:
             UnusablePicture: one cannot be used.
         """
-        check_count(files)
-        pictures = PictureFiles(self.workspace.root / STATE)
-        return [await pictures.keep(file.data, file.name) for file in files]
+        for files in messages:
+            check_count(files)
+        async with PictureFiles(self.workspace.root / STATE).batch() as batch:
+            yield [[await batch.keep(file.data, file.name) for file in files] for files in messages]
 
     async def has_lost(self, name: str, event: str) -> bool:
         """Return whether a message that was posted is gone, because its agent was deleted."""

@@ -14,6 +14,7 @@ from agent_core.base.pictures import (
     PictureFile,
     captioned,
     decoded,
+    pictures_in,
     with_rows,
 )
 from agent_core.base.policy import Growth, Mode
@@ -394,18 +395,18 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
     for new_picture in message.pictures:
         data = new_picture.data
         files.append(await aside(len(data), decoded, data, new_picture.name))
-    kept = await asked.rooms.host.keep_pictures(files)
-    text = captioned(message.text, kept)
-    more = with_rows(more, kept)
     usual = asked.workspace.settings.policy
     policy = replace(usual, mode=message.mode or usual.mode, growth=message.growth or usual.growth)
-    posted = await asked.rooms.host.post(
-        line, text, message.key, identity=asked.identity, policy=policy, **more
-    )
-    if posted.payload.get("text") != text:
-        why = "The key is that of another message, so this one was not sent."
-        problems = [{"where": "body.key", "message": why, "event": posted.event}]
-        raise ApiRefusal(409, "key", why, "Send each message with a key of its own.", problems)
+    async with asked.rooms.host.keeping(files) as (kept,):
+        text = captioned(message.text, kept)
+        more = with_rows(more, kept)
+        posted = await asked.rooms.host.post(
+            line, text, message.key, identity=asked.identity, policy=policy, **more
+        )
+        if posted.payload.get("text") != text or pictures_in(posted.payload) != tuple(kept):
+            why = "The key is that of another message, so this one was not sent."
+            problems = [{"where": "body.key", "message": why, "event": posted.event}]
+            raise ApiRefusal(409, "key", why, "Send each message with a key of its own.", problems)
     return {"event": posted.event, "after": posted.after}
 
 

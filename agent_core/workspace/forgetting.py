@@ -178,8 +178,10 @@ class Forgetting:
     async def carry_out(self, order: ForgetOrder) -> ForgetReport:
         """Execute an order and return the report. The agents of the order must be locked."""
         files = await asyncio.to_thread(self._rewrite, order)
-        before = await self._store.named_values() if self._values.kept() else set()
-        shown = await self._store.named_pictures() if self._pictures.kept() else set()
+        has_values = await asyncio.to_thread(self._values.kept)
+        has_pictures = await asyncio.to_thread(self._pictures.kept)
+        before = await self._store.named_values() if has_values else set()
+        shown = await self._store.named_pictures() if has_pictures else set()
         places = await self._store.forget(order.erasure)
         if before and (gone := before - await self._store.named_values()):
             files[_VALUES] = files.get(_VALUES, 0) + self._values.drop(gone)

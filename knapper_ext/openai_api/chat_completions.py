@@ -292,10 +292,6 @@ class ChatDoor(HttpDoor):
         agent = await self._rooms.known(shared.agent, identity)
         client = await client_terms(self._rooms, agent, shared, size)
         messages = await aside(size, shared.read)
-        for place, message in enumerate(messages):
-            if message.files:
-                kept = await self._rooms.host.keep_pictures(message.files)
-                messages[place] = message.showing(kept)
         shared.forget()  # otherwise they would stay in memory during the turn
         client_request = ClientRequest(
             identity,
@@ -306,7 +302,12 @@ class ChatDoor(HttpDoor):
             shared.previous,
             shared.is_stored,
         )
-        return await self._threads.take_up(client_request, messages)
+        files = [message.files for message in messages]
+        async with self._rooms.host.keeping(*files) as kept:
+            for place, pictures in enumerate(kept):
+                if pictures:
+                    messages[place] = messages[place].showing(pictures)
+            return await self._threads.take_up(client_request, messages)
 
 
 async def _read_request(request: Request, kind: type[R]) -> tuple[R, RequestMark, int]:

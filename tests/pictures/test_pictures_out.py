@@ -1,5 +1,6 @@
 """Pictures out: what a function returns, draws or writes is shown to the model, at terminals, over HTTP and MCP."""
 
+import asyncio
 import os
 import re
 import struct
@@ -176,7 +177,7 @@ def kept(root: Path, data: bytes) -> tuple[PictureFiles, Picture]:
     """Keep a picture."""
     files = PictureFiles(root / ".knapper")
     (root / ".knapper").mkdir(exist_ok=True)
-    return files, files._keep(data, "a.png")
+    return files, asyncio.run(files.keep(data, "a.png"))
 
 
 def test_kittys_protocol_reads_back(tmp_path: Path) -> None:

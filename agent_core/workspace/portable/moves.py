@@ -23,6 +23,7 @@ from agent_core.storage import (
     only_writer,
     prepare_state_dir,
 )
+from agent_core.storage.agent_store import Moved
 from agent_core.storage.picture_files import PictureFiles
 
 from ..agent_files import AgentFiles, group_names
@@ -167,8 +168,7 @@ class Moves:
             names = [*names, whole.name]
         if not options.dry_run:
             for whole, report in agents:
-                own = await self._without_copies(whole)
-                moved = await self._store.write_agent(own, share=options.share)
+                moved = await self._write(whole, share=options.share)
                 _tell(moved.attached, whole, report)
         return [report for _, report in agents]
 
@@ -186,20 +186,24 @@ class Moves:
         """Replace the agent of the same name, in one transaction. The new one has no folders that it was granted."""
         if self._grants is not None:
             await self._grants.forget_agent(whole.name)
-        moved = await self._store.write_agent(await self._without_copies(whole), drop=True)
+        moved = await self._write(whole, drop=True)
         _tell(moved.attached, whole, report)
 
-    async def _without_copies(self, whole: WholeAgent) -> WholeAgent:
-        """Return an agent from a file without the copies of its pictures, which are kept as files here."""
+    async def _write(self, whole: WholeAgent, *, drop: bool = False, share: bool = False) -> Moved:
+        """Store an agent from a file without the copies of its pictures, which are kept as files here."""
+        if self._pictures is None:
+            return await self._store.write_agent(whole, drop=drop, share=share)
         texts = dict[str, str]()
-        for name, text in whole.texts.items():
-            data = await aside(len(text), picture_in, text)
-            if data is None or self._pictures is None:
-                texts[name] = text
-                continue
-            with suppress(UnusablePicture):  # then its caption is left
-                await self._pictures.keep(data)
-        return replace(whole, texts=texts)
+        async with self._pictures.batch() as batch:
+            for name, text in whole.texts.items():
+                data = await aside(len(text), picture_in, text)
+                if data is None:
+                    texts[name] = text
+                    continue
+                with suppress(UnusablePicture):  # then its caption is left
+                    await batch.keep(data)
+            own = replace(whole, texts=texts)
+            return await self._store.write_agent(own, drop=drop, share=share)
 
     async def delete(self, name: str) -> None:
         """Delete an agent completely, except blocks that others share.
