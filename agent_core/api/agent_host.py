@@ -25,6 +25,7 @@ from agent_core.runtime.agent import Agent
 from agent_core.runtime.entries import ONLY, POLICY
 from agent_core.runtime.event_fold import TOLD_KINDS, EventFold
 from agent_core.runtime.live_feed import LiveReader
+from agent_core.runtime.step_pieces import StepPieces
 from agent_core.storage import (
     BETWEEN,
     CONVERSATION,
@@ -69,9 +70,6 @@ _LONGEST_PIECE: Final = 16 << 10
 _MOST_QUEUED: Final = (
     1 << 20
 )  # characters in the queue of a listener that can read the journal instead
-_LONGEST_STEP: Final = (
-    4 << 20
-)  # characters of a running step that are joined into one piece for late listeners
 _USED_S: Final = 5.0
 _MOST_IDLE: Final = (
     32  # open agents without a turn: each has a lock's file and connections to the model
@@ -210,7 +208,7 @@ class AgentHost:
         self._changing = WeakValueDictionary[
             str, asyncio.Lock
         ]()  # held by whoever needs an agent idle
-        self._pieces: dict[str, list[Event]] = {}  # live pieces of the running step, by agent
+        self._pieces: dict[str, StepPieces] = {}  # live pieces of the running step, by agent
         slots = workspace.settings.runner.slots
         kinds = (*BETWEEN, *FROM_USER, *((SUMMARY,) if store.is_shared else ()))
         self._runner = Runner(
@@ -562,8 +560,9 @@ class AgentHost:
     def begin_at_now(self, name: str, listening: Listening) -> None:
         """Restart a listener that has read the journal at the live pieces of the running step."""
         listening.skip()
-        for piece in self._pieces.get(name, ()):
-            listening.hear(piece)
+        if name in self._pieces:
+            for piece in self._pieces[name].joined():
+                listening.hear(piece)
 
     async def close_idle(self, name: str) -> None:
         """Close an agent that is open here, unless a turn of it is running."""
@@ -627,11 +626,7 @@ class AgentHost:
         """Tell the listeners of an event, and keep it for those that come later if it is a piece of a step."""
         match event:
             case events.Text() | events.Writing():
-                pieces = self._pieces.setdefault(name, [])
-                if pieces and (joined := _join_pieces(pieces[-1], event, _LONGEST_STEP)):
-                    pieces[-1] = joined
-                else:
-                    pieces.append(event)
+                self._pieces.setdefault(name, StepPieces()).add(event)
             case (
                 events.TurnStarted()
                 | events.CallStarted()

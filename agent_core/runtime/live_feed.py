@@ -2,7 +2,7 @@
 
 The process that runs a turn binds the socket in the user's run folder, which nobody else may enter, and writes one JSON
 object per line: who it is, then each event with its number in the journal. Whoever connects in mid-turn is sent the
-pieces of the running step first. A reader may ask it to end the turn. Where there is no socket (another user, a
+running step so far first. A reader may ask it to end the turn. Where there is no socket (another user, a
 container, another machine), the journal tells the same, a step at a time.
 """
 
@@ -22,6 +22,8 @@ from agent_core.base import machine
 from agent_core.base.events import Event
 from agent_core.base.records import dataclass, field, from_json, to_json
 from sandbox.wire.strict_json import DEEPEST_ROW, LOOSE, read_json
+
+from .step_pieces import StepPieces
 
 PROTOCOL: Final = 1
 _NAME_CHARS: Final = 32
@@ -63,7 +65,7 @@ class LiveFeed:
     _path: Path | None = None
     _server: asyncio.AbstractServer | None = None
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
-    _pieces: list[Event] = field(default_factory=list)  # since the last event of the journal
+    _pieces: StepPieces = field(default_factory=StepPieces)  # since the last event of the journal
 
     async def serve(self, store: str, line: str) -> None:
         """Bind the socket of a conversation at a store. Without one, followers read the journal."""
@@ -83,7 +85,7 @@ class LiveFeed:
         if event.seq:
             self._pieces.clear()
         else:
-            self._pieces.append(event)
+            self._pieces.add(event)
         if not self.writers:
             return
         data = _line(event)
@@ -116,7 +118,7 @@ class LiveFeed:
             return
         hello = {"knapper": PROTOCOL, "version": __version__, "process": os.getpid()}
         writer.write(json.dumps({**hello, "turn": self.turn}).encode() + b"\n")
-        for piece in self._pieces:
+        for piece in self._pieces.joined():
             writer.write(_line(piece))
         self.writers.add(writer)
         try:

@@ -12,6 +12,7 @@ import pytest
 
 from agent_core.base import events
 from agent_core.runtime.live_feed import LiveFeed, LiveReader, feed_paths
+from tests.kit.heartbeat import MOST_MS, stall_of
 
 STORE, LINE = "sqlite:///some/state.db", "main"
 
@@ -54,15 +55,66 @@ async def test_who_comes_late_has_the_running_step_from_its_beginning() -> None:
     feed.tell(piece("a"))
     feed.tell(piece("b"))
     reader = await connected()
-    first = await heard(reader, 2)
+    first = await heard(reader, 1)
     feed.tell(piece("c"))
     feed.tell(events.MessageAdded(turn="t", message="m", seq=8))
     told = [*first, *await heard(reader, 2)]
-    assert told == [piece("a"), piece("b"), piece("c"), events.MessageAdded(turn="t", message="m")]
+    assert told == [piece("ab"), piece("c"), events.MessageAdded(turn="t", message="m")]
     assert told[-1].seq == 8
     await feed.aclose()
     await heard(reader, 1)
     assert reader.is_over
+
+
+def writing(place: int, arguments: str) -> events.Writing:
+    return events.Writing(turn="t", step=1, place=place, name="f", arguments=arguments)
+
+
+def printed(call: str, text: str) -> events.Printed:
+    return events.Printed(turn="t", step=1, call_id=call, name="f", text=text)
+
+
+def reading(done: int) -> events.Reading:
+    return events.Reading(turn="t", step=1, total=9, done=done)
+
+
+async def test_who_comes_late_is_told_each_text_once_and_of_progress_the_last() -> None:
+    feed = LiveFeed("t", lambda: None)
+    await feed.serve(STORE, LINE)
+    thought = events.Thought(turn="t", step=1, text="hm")
+    for n in range(20_000):
+        feed.tell(reading(n % 9))
+        feed.tell(piece("ab"))
+        feed.tell(thought)
+        feed.tell(writing(n % 2, "xy"))
+        feed.tell(printed("c", "p"))
+    reader = await connected()
+    told = await heard(reader, 6)
+    whole = [piece("ab" * 20_000), events.Thought(turn="t", step=1, text="hm" * 20_000)]
+    calls = [writing(place, "xy" * 10_000) for place in (0, 1)]
+    output = printed("c", "p" * 20_000)
+    assert told == [*whole, calls[0], output, calls[1], reading(19_999 % 9)]
+    reader.close()
+
+    async def come() -> None:
+        late = await connected()
+        await heard(late, 6)
+        late.close()
+
+    assert (await stall_of(come)).cpu_ms <= MOST_MS
+    await feed.aclose()
+
+
+async def test_a_text_of_many_lines_is_told_in_lines_that_a_reader_takes() -> None:
+    feed = LiveFeed("t", lambda: None)
+    await feed.serve(STORE, LINE)
+    long = "\N{GRINNING FACE}" * 3_000_000
+    feed.tell(piece(long))
+    reader = await connected()
+    told = await heard(reader, 3)
+    assert "".join(event.text for event in told if isinstance(event, events.Text)) == long
+    reader.close()
+    await feed.aclose()
 
 
 async def test_a_follower_ends_the_turn() -> None:
