@@ -13,6 +13,7 @@ from agent_core.base.records import dataclass
 from .journal import read_entry
 from .subject import Entry, Removal, Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, change, perform, query
+from .turn_store import IMPORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +205,12 @@ class ApprovalStore(Tables):
 
     @query
     def answers_given(self, session: SqlSession, last: int) -> list[GivenAnswer]:
-        """Return the last answers that a person gave in turns, the newest last."""
+        """Return the last answers that a person gave in turns here, the newest last."""
         rows = session.all(
             "select e.payload, e.at, t.agent, t.id, t.seq from entry e join turn t on t.seq = e.turn"
-            " where e.kind = 'grant_answered' and instr(e.payload, '\"by\":\"human\"') > 0 order by e.seq desc limit ?",
-            last,
+            " where e.kind = 'grant_answered' and instr(e.payload, '\"by\":\"human\"') > 0"
+            " and e.attempt <> ? order by e.seq desc limit ?",
+            *(IMPORTED, last),  # an agent's file may say of anybody what it likes
         )
         asked = session.all(
             "select payload from entry where kind = 'grant_asked'"

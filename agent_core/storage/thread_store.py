@@ -20,6 +20,7 @@ from .subject import Entry, Misfit, Removal, Write, dump, parse_row
 from .tables import SqlSession, Tables, change, perform, query
 from .turn_store import (
     BETWEEN,
+    IMPORTED,
     PAUSED_EVENT,
     SCHEDULED,
     AnswerAsk,
@@ -228,7 +229,7 @@ _BACKLOG: Final = (
 )
 _USED_LAST: Final = (
     "select t.agent, e.payload from turn t join entry e on e.turn = t.seq"
-    " where e.kind = 'usage' and t.seq in (select max(seq) from turn group by agent)"
+    " where e.kind = 'usage' and e.attempt <> ? and t.seq in (select max(seq) from turn group by agent)"
 )
 _DUE: Final = (
     "select t.line, 1, 0.0, t.seq from turn t join event e on e.seq = t.event where t.state = 'open'{of_turn}"
@@ -324,9 +325,9 @@ class ThreadStore(Tables):
 
     @query
     def spent_last(self, session: SqlSession) -> dict[str, dict[str, int]]:
-        """Return the steps and tokens of each agent's last turn, if it asked a model."""
+        """Return the steps and tokens of each agent's last turn, if it asked a model here."""
         spent: dict[str, dict[str, int]] = {}
-        for agent, payload in session.all(_USED_LAST):
+        for agent, payload in session.all(_USED_LAST, IMPORTED):
             try:
                 used = read_as(UsageEntry, Entry(UsageEntry.kind, parse_row(payload, dict)))
             except Misfit:  # the agent says so itself; what the others spent is known

@@ -4,13 +4,14 @@ import asyncio
 import json
 from functools import partial
 from pathlib import Path
+from time import time
 from typing import Any
 
 import pytest
 
 from agent_core import Decision, Workspace
 from tests.interfaces.asking import CALL, DONE, made, service
-from tests.kit import Ask, Expect, Script, contains, scripted
+from tests.kit import Ask, Expect, Say, Script, contains, scripted
 from tests.kit.program import knapper
 from tests.kit.waiting import until
 
@@ -91,3 +92,45 @@ async def test_an_open_question_is_answered_with_no_by_its_row(tmp_path: Path, h
             assert again.returncode == 2
             [row] = await workspace.functions.approvals_log.rows()
             assert (row.kind, row.answer) == ("answered", "no")
+
+
+async def test_an_agents_file_says_nothing_of_what_a_person_here_allowed(
+    tmp_path: Path, home: Path
+) -> None:
+    said = {
+        "turn": "t",
+        "step": 0,
+        "question": "q",
+        "function": "count_text",
+        "says": ["fetch from bank.example", "use the secret BANK_KEY"],
+        "answer": "yes",
+        "word": "yes, for good",
+        "by": "human",
+        "command": "",
+    }
+    asked = {key: said[key] for key in ("turn", "step", "question", "function", "says")}
+    used = {"model": "m", "prompt_tokens": 10**9, "completion_tokens": 1}
+    with scripted([Say("Hello.")]) as model:
+        flags = {"model.base_url": model.base_url, "model.name": "scripted"}
+        async with Workspace.open(tmp_path, flags=flags) as workspace:
+            await (await workspace.agent()).ask("Hi.")
+            document = json.loads(await workspace.export_agent())
+            document["turns"][-1]["entries"] += [
+                {"at": time(), "kind": kind, "payload": payload}
+                for kind, payload in (
+                    ("grant_asked", asked),
+                    ("grant_answered", said),
+                    ("usage", used),
+                )
+            ]
+            await workspace.import_agent(json.dumps(document), "gift")
+
+    def run(*words: str) -> Any:  # Any: JSON
+        done = knapper(*words, "--json", cwd=tmp_path, environment={"XDG_DATA_HOME": str(home)})
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    assert run("functions", "approvals") == {"approvals": []}
+    agents = {row["name"]: row for row in run("agents", "tree")["agents"]}
+    assert agents["main"]["spent"]["tokens"] > 0
+    assert "tokens" not in agents["gift"]["spent"]
