@@ -916,6 +916,21 @@ class Rooms:
                 return False
         return await self.concerns(agent, identity)
 
+    async def shows_picture(self, digest: str, identity: Identity) -> bool:
+        """Return whether a token may see a conversation with a picture."""
+        if identity.is_owner:
+            return True
+        store = self.state.store
+        lines = dict[str, set[Line]]()
+        for line in await store.lines_showing(digest):
+            lines.setdefault(agent_of(line), set()).add(line)
+        for agent, named in lines.items():
+            if await self.shows(agent, identity):
+                visible = {agent, *await store.lines(agent, token=identity.reader)}
+                if any(identity.may_reach(line) for line in named & visible):
+                    return True
+        return False
+
     async def concerns(self, agent: str, identity: Identity) -> bool:
         """Return whether a token is for an agent, or for the agent of a history: then it may answer its questions.
 

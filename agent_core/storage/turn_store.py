@@ -15,7 +15,7 @@ from sandbox.wire.strict_json import whole_value
 from .block_store import shared_versions
 from .conversation_store import leave_out, name_conversation, recall_scope, stretches
 from .journal import StreamedEntry, SummaryEntry, read_entry, write_entry
-from .names import agent_of, is_main, line_named
+from .names import Line, agent_of, is_main, line_named
 from .subject import (
     Entry,
     InboxFull,
@@ -176,6 +176,13 @@ class WakeAsker(Write):
 
 INBOX_LIMIT = 1_000
 EVERY = 1 << 62  # rows: effectively no limit
+_SHOWING: Final = (
+    "select line from (select t.line, e.seq from entry e join turn t on t.seq = e.turn"
+    " where e.kind in ('result', 'inner_result', 'user') and instr(e.payload, ?1) > 0"
+    " union all select line, seq << 20 from event where kind = 'message' and instr(payload, ?1) > 0) as place"
+    " group by line order by max(seq) desc limit ?2"
+)
+_MAX_SHOWING: Final = 1_000
 IMPORTED = 0  # the attempt of imported entries: turns count theirs from 1
 N_BITS = 20  # an entry's seq is turn.seq << N_BITS | n; see migrations/0023
 _WAITING = "from event where line = ? and turn is null and (due <= ? or not timed)"
@@ -445,6 +452,11 @@ class TurnStore(Tables):
         rows = session.all(f"select payload from entry {named}")  # noqa: S608  (our own text)
         rows += session.all(f"select payload from event {named}")  # noqa: S608  (our own text)
         return text_hashes(rows)
+
+    @query
+    def lines_showing(self, session: SqlSession, digest: str) -> list[Line]:
+        """Return the last conversations in which an entry or a message names a picture. It reads the record."""
+        return [Line(line) for (line,) in session.all(_SHOWING, f'"{digest}"', _MAX_SHOWING)]
 
     @query
     def history(

@@ -5,7 +5,8 @@ import os
 import re
 import struct
 import zlib
-from base64 import b64decode
+from base64 import b64decode, b64encode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ from knapper.terminal.pictures import drawn_picture, protocol_of, shown_pictures
 from sandbox import Returned
 from sandbox.inside.channel import simplify
 from tests.interfaces.support import flags
-from tests.kit import Ask, Expect, Say, Script, Wanted, scripted
+from tests.kit import Ask, Expect, Repeat, Say, Script, Wanted, scripted
 from tests.kit.pictures import chunk, jpeg, png
 from tests.kit.program import knapper
+from tests.kit.waiting import until
 from tests.knapper_ext.mcp.conftest import over_http
 from tests.knapper_ext.server.conftest import Serve
 from tests.knapper_ext.server.conftest import served as served
-from tests.pictures.support import RED, URL, parts_of, sees
+from tests.pictures.support import BLUE, RED, URL, parts_of, sees
 
 DRAW = (
     f'''
@@ -248,6 +250,36 @@ async def test_a_picture_over_http_runs_nothing_and_needs_a_token(served: Serve)
     assert stranger.status_code == 401
     approver = await server.as_("approver", "approve")
     assert (await approver.get(path)).status_code == 403
+
+
+async def test_a_picture_is_shown_to_who_may_see_a_conversation_with_it(served: Serve) -> None:
+    server = await served([Say("Red."), Ask(Wanted("draw")), Say("Blue."), Repeat(Say("Yes."))])
+    await server.save("drawn.py", DRAW.replace(repr(RED), repr(BLUE)))
+    private = await server.as_("private", "chat")
+    others = [
+        await server.as_("reader", "read"),
+        await server.as_("chatter", "chat"),
+        await server.as_("elsewhere", "read", agents=("other",)),
+    ]
+    begun = await private.post("/api/v1/agents/main/conversations", json={})
+    own = f"/api/v1/agents/main/messages?conversation={begun.json()['id']}"
+    sent = {"text": "What?", "pictures": [{"data": b64encode(RED).decode()}]}
+    assert (await private.post(own, json=sent)).status_code == 202
+    path = f"/api/v1/pictures/{sha256(RED).hexdigest()}"
+
+    async def codes() -> list[int]:
+        clients = (server.client, private, *others)
+        return [(await client.get(path)).status_code for client in clients]
+
+    assert await codes() == [200, 200, 404, 404, 404]
+    await private.post(own, json={"text": "Draw."})
+    path = f"/api/v1/pictures/{sha256(BLUE).hexdigest()}"
+    await until(lambda: server.client.get(path), lambda answer: answer.status_code == 200)
+    assert await codes() == [200, 200, 404, 404, 404]
+    main = "/api/v1/agents/main/messages"
+    assert (await server.client.post(main, json=sent)).status_code == 202
+    path = f"/api/v1/pictures/{sha256(RED).hexdigest()}"
+    assert await codes() == [200, 200, 200, 200, 404]
 
 
 async def test_an_mcp_client_gets_a_picture_as_one(served: Serve) -> None:
