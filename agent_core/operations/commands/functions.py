@@ -401,7 +401,7 @@ async def pending(door: Door, name: CandidateName = "", *, drop: bool) -> Result
     source = shown[name].text if name else ""
     dropping = f"{listing} NAME {'' if door.at_prompt else '--'}drop"
     hint = (
-        function_view.pending_hint(shown, confirming, dropping, f"{door.typed}join")
+        function_view.pending_hint(shown, confirming, dropping, door.typed)
         if shown
         else "There are no rejected candidates."
     )

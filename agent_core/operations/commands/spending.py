@@ -132,8 +132,8 @@ def table_lines(by: str, document: Mapping[str, Any]) -> list[Line]:  # Any: JSO
     for row in (*document["rows"], document["total"]):
         dollars = "" if row.cost is None else money(row.cost)
         counts = map("{:,}".format, (row.steps, row.prompt, row.cached, row.completion))
-        named = row.agent[:_KEY_CHARS] or row.message
-        rows.append([named, one_line(row.message, _MESSAGE_CHARS), *counts, dollars])
+        named = [row.agent[:_KEY_CHARS], one_line(row.message, _MESSAGE_CHARS)]
+        rows.append([*(named if row.agent else named[::-1]), *counts, dollars])
     heads = (by, "", "requests", "in", "cached", "out", "cost")
     lines = columns(rows, ("name", "", "dim", "", "dim", "", "strong"), heads=heads)
     if document["unpriced"]:
