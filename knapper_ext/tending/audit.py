@@ -2,24 +2,32 @@
 
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass
+from agent_core.functions.gate import Gate
+from agent_core.functions.gate.call_arguments import write_call
+from agent_core.functions.search import (
+    NEAR,
+    Confusion,
+    FunctionSearch,
+    confusions,
+    describe_difference,
+)
+from agent_core.functions.service import function_facts
+from agent_core.functions.service.call_records import by_function
+from agent_core.functions.service.function_facts import Quarantine, ViewContext
+from agent_core.functions.service.judgment import judgment_on
+from agent_core.functions.worker_api import large_of
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.storage import KindRow, Stats
 from sandbox.wire.large import Large
 from sandbox.wire.values import read_row
 
-from ..gate import Gate
-from ..gate.call_arguments import write_call
-from ..search import NEAR, Confusion, FunctionSearch, confusions, describe_difference
-from ..worker_api import large_of
-from . import function_facts
-from .call_records import by_function
-from .function_facts import Quarantine, ViewContext
-from .judgment import judgment_on
+if TYPE_CHECKING:
+    from agent_core.functions.service import FunctionService
 
 Proposal: TypeAlias = Literal[
     "rename", "reword", "merge", "retire", "fix", "document", "example", "split"
@@ -228,6 +236,11 @@ class Audit:
             if stats.failing >= _IN_A_ROW or is_often
             else ""
         )
+
+
+def audit_of(service: "FunctionService") -> Audit:
+    """Return the audit of a workspace's functions."""
+    return Audit(service.view, service.finder, service.parts.gate(), service.quarantine)
 
 
 def confused(

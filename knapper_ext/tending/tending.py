@@ -30,6 +30,33 @@ from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place
 from agent_core.base.records import dataclass, field, replace, to_json
+from agent_core.functions.gate import Candidate, Gate, GivenExample
+from agent_core.functions.gate.capability import reach_of_function
+from agent_core.functions.gate.clones import differing, special_ones
+from agent_core.functions.gate.examples import with_words
+from agent_core.functions.program_text import SeenProgram
+from agent_core.functions.search import COUNT, FunctionSearch
+from agent_core.functions.service import history
+from agent_core.functions.service.call_records import is_documented
+from agent_core.functions.service.changes import ChangePlanner
+from agent_core.functions.service.example_regression import proved_problems
+from agent_core.functions.service.file_sync import own_text
+from agent_core.functions.service.function_facts import Quarantine
+from agent_core.functions.service.pins import Pins
+from agent_core.functions.service.plan import USER, Author, PlannedChange, Relocated
+from agent_core.functions.service.relocation import (
+    RelocationPlanner,
+    composed,
+    placed,
+    replaced,
+    without,
+)
+from agent_core.functions.service.replay import NOW, RecordedCall, Replays
+from agent_core.functions.service.version_history import (
+    VersionHistory,
+    candidate_of,
+    with_own_helpers,
+)
 from agent_core.registry.depends import callers, importers
 from agent_core.registry.function import Function, first_sentence, fits
 from agent_core.registry.references import redirected_call
@@ -48,25 +75,8 @@ from agent_core.storage import (
 )
 from sandbox.wire.lines import bare_lines
 
-from ..gate import Candidate, Gate, GivenExample
-from ..gate.capability import reach_of_function
-from ..gate.clones import differing, special_ones
-from ..gate.examples import with_words
-from ..program_text import SeenProgram
-from ..search import COUNT, FunctionSearch
-from . import history
 from .audit import Audit
-from .call_records import is_documented
-from .changes import ChangePlanner
-from .example_regression import proved_problems
-from .file_sync import own_text
-from .function_facts import Quarantine
 from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
-from .pins import Pins
-from .plan import USER, Author, PlannedChange, Relocated
-from .relocation import RelocationPlanner, composed, placed, replaced, without
-from .replay import NOW, RecordedCall, Replays
-from .version_history import VersionHistory, candidate_of, with_own_helpers
 
 TendingKind: TypeAlias = Literal["merge", "mend", "archive", "generalize", "keep", "reword"]
 Special: TypeAlias = Mapping[str, tuple[str, ...]]
