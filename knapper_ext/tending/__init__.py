@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 _WHEN_IDLE: Final = imported_by_call(f"{__name__}.upkeep:tending_when_idle")
 
 
+VERBS: "Final[Mapping[str, LoadVerb]]" = {
+    f"functions {name}": imported(f"{__name__}.commands:{name}") for name in ("audit", "tend")
+}
+WRITERS: "Final[Mapping[str, OpenWriter]]" = {
+    "maker": imported_by_call(f"{__name__}.maker:open_writer")
+}
+
+
 def tending_when_idle(
     service: "FunctionService", settings: "Settings"
 ) -> Coroutine[Any, Any, None] | None:  # Any: as asyncio's
@@ -28,10 +36,4 @@ def tending_when_idle(
     return work
 
 
-VERBS: "Final[Mapping[str, LoadVerb]]" = {
-    f"functions {name}": imported(f"{__name__}.commands:{name}") for name in ("audit", "tend")
-}
-WRITERS: "Final[Mapping[str, OpenWriter]]" = {
-    "maker": imported_by_call(f"{__name__}.maker:open_writer")
-}
 UPKEEP: "Final[Mapping[str, StartUpkeep]]" = {"tending": tending_when_idle}
