@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 else:
     added_packages = LateModule("agent_core.base.added_packages")
 
+AGENT_FILES: Final = "AGENT_FILES"  # of other programs
 COMMANDS: Final = "COMMANDS"  # of the shell
 DOORS: Final = "DOORS"  # of the server
 EMBEDDERS: Final = "EMBEDDERS"
 FOREIGN: Final = "FOREIGN"  # functions of other programs
 LEVELS: Final = "LEVELS"  # of the sandbox
+LOGS: Final = "LOGS"  # of findings, for other programs
 MODELS: Final = "MODELS"  # prefixes of their names
 MODES: Final = "MODES"  # in which calls are sent, besides natively
 STORES: Final = "STORES"  # schemes of their addresses
@@ -52,6 +54,14 @@ class NounBeside:
     def command(self) -> Any:  # Any: of click, which the core does not import for this
         """Import the command and return it."""
         return _imported(self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class LogBeside:
+    """A log of findings that an extension adds: what the help says of its option, and what begins it."""
+
+    says: str
+    begin: Callable[..., Any]  # Any: `OpenLog` of the operations, which are a layer above
 
 
 def imported(place: str) -> Callable[[], Any]:  # Any: as what is there

@@ -5,6 +5,7 @@ is never written to.
 """
 
 import ast
+import asyncio
 import inspect
 import json
 import secrets
@@ -12,12 +13,14 @@ import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Problem
 from agent_core.base.records import dataclass, field
 from agent_core.base.syntax import flaw_of
+from agent_core.functions.service.function_facts import known_function, starters_in
 from agent_core.registry.depends import ModuleParts, callers, only
 from agent_core.registry.folder_access import is_behind_link
 from agent_core.registry.function import Function
@@ -26,8 +29,10 @@ from agent_core.registry.source import FOLDER
 from agent_core.registry.tree import imported_module
 from sandbox.inside.context import BodyText, Headers, Response, _decode, _inflate
 
-from .function_facts import known_function
 from .library_files import ImportMover, fitting
+
+if TYPE_CHECKING:
+    from agent_core.functions.service import FunctionService
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,16 @@ class _Chosen:
                     )
             for name in facts.called & self.snapshot.functions.keys():
                 self.take(self.snapshot.functions[name].module, [name])
+
+
+async def export_functions(service: "FunctionService", request: ExportRequest) -> ExportReport:
+    """Export functions as a package that works without Knapper. Return the report.
+
+    Raises:
+        UsageError: the folder is not empty, or a name is unknown.
+    """
+    starters = await starters_in(service.view())
+    return await asyncio.to_thread(export, request, service.registry.snapshot(), starters)
 
 
 def export(

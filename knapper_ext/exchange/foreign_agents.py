@@ -31,10 +31,7 @@ from agent_core.storage import (
     WholeTurn,
     content_hash,
 )
-from sandbox.wire.lines import bare_lines
-from sandbox.wire.strict_json import read_toml, whole_characters
-
-from .document import (
+from agent_core.workspace.portable.document import (
     LONGEST,
     MOST_AGENTS,
     MOST_BLOCKS,
@@ -44,12 +41,11 @@ from .document import (
     Words,
     at_most,
 )
-from .report import AgentFileError, AgentReport, agent_name
-from .text import failed, stamp_time, unpacked
-
-MISSING = (
-    "Whether this call took effect is unknown: its answer is not in the file that this comes from."
-)
+from agent_core.workspace.portable.others import MISSING, ForeignFile, answer_of
+from agent_core.workspace.portable.report import AgentFileError, AgentReport, agent_name
+from agent_core.workspace.portable.text import failed, stamp_time, unpacked
+from sandbox.wire.lines import bare_lines
+from sandbox.wire.strict_json import read_toml, whole_characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +68,6 @@ class ImportedMessage:
     calls: tuple[ImportedCall, ...] = ()
     call_id: str = ""
     name: str = ""
-
-
-def answer_of(call_id: str, name: str, text: str, outcome: str) -> dict[str, Any]:  # Any: JSON
-    """Return the payload of a call's answer."""
-    said = {"call_id": call_id, "name": name, "text": text}
-    return {**said, "outcome": outcome, "seconds": 0.0, "detail": {}}
 
 
 @dataclass(slots=True)
@@ -328,6 +318,13 @@ def is_memgpt(raw: Json) -> bool:
     return {"messages", "memory", "system"} <= raw.keys() and "agents" not in raw
 
 
+def agents_of_memgpt(file: ForeignFile) -> Iterator[tuple[WholeAgent, AgentReport]] | None:
+    """Return the agent of a file of MemGPT, or None if it is not one."""
+    if not is_memgpt(file.raw):
+        return None
+    return iter([agent_of_memgpt(file.raw, file.name, file.ids, file.now)])
+
+
 def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAgent, AgentReport]:
     """Return the agent and the report of its import; `ids` is the prefix of its parts' ids.
 
@@ -516,7 +513,14 @@ def is_letta(raw: Json) -> bool:
     )
 
 
-def agents_of_letta(
+def agents_of_letta(file: ForeignFile) -> Iterator[tuple[WholeAgent, AgentReport]] | None:
+    """Return the agents of a file of Letta, or None if it is not one."""
+    if not is_letta(file.raw):
+        return None
+    return _agents_of_letta(file.raw, file.size, file.ids, file.now, file.words)
+
+
+def _agents_of_letta(
     raw: Json, size: int, ids: str, now: float, words: Words
 ) -> Iterator[tuple[WholeAgent, AgentReport]]:
     """Yield the agents in a file, each with the report of its import; `ids` is the prefix of their parts' ids.

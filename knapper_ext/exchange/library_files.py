@@ -27,6 +27,11 @@ from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
+from agent_core.functions.gate import Candidate
+from agent_core.functions.gate.examples import with_example
+from agent_core.functions.gate.read import write_escapes
+from agent_core.functions.service.file_checks import parse_line
+from agent_core.functions.service.memgpt_functions import adapt
 from agent_core.registry.depends import ModuleParts
 from agent_core.registry.function import Function
 from agent_core.registry.module_edits import adding
@@ -43,12 +48,6 @@ from agent_core.registry.source import (
 )
 from agent_core.registry.tree import Definition, imported_module
 from sandbox.wire.lines import lines_of
-
-from ..gate import Candidate
-from ..gate.examples import with_example
-from ..gate.read import write_escapes
-from .file_checks import parse_line
-from .memgpt_functions import adapt
 
 # Reads a library as texts: a `.py` file, a folder, a `.zip`, a `.tar` or `.tar.gz`. Nothing is unpacked to disk. An
 # archive may be hostile: names that leave it, links, devices and encrypted members are reported and skipped, and sizes

@@ -19,16 +19,16 @@ from agent_core.access.grants.content import content_of
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
+from agent_core.functions.service.file_sync import require_same
 from agent_core.registry.source import ModuleSource, is_literal
 from sandbox import FunctionCall, Job, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
-from .file_sync import require_same
-from .library import ImportedFunction, ImportReport, ImportRequest
+from .library import ImportedFunction, ImportReport, ImportRequest, import_library
 from .library_files import fitting
 
 if TYPE_CHECKING:
-    from .function_service import FunctionService
+    from agent_core.functions.service import FunctionService
 
 _LOOK: Final = """
 import importlib
@@ -113,7 +113,7 @@ async def wrap(
     text = await _text(service, grants, names)
     module = fitting(re.split(r"[^\w.-]", requirement)[0].lower())
     module_request = replace(request, path=Path(f"{module}.py"), text=text)
-    report = await service.batch.import_library(module_request, tell, lambda _: None)
+    report = await import_library(service, module_request, tell, lambda _: None)
     snapshot, written = (
         service.registry.snapshot(),
         {module.module: module.version for module in report.modules},
@@ -133,7 +133,7 @@ async def _text(service: "FunctionService", grants: Grants, names: Sequence[str]
     source = ModuleSource.of("wrapped", _LOOK)
     access = service.granting.packages.together([grants]).access
     call = FunctionCall("look", {"names": [*names]})
-    outcome = await service.batch.sandbox.run(
+    outcome = await service.parts.sandbox().run(
         Job({"wrapped": source}, "wrapped", call, access=access)
     )
     try:

@@ -1,57 +1,25 @@
-"""`knapper functions export`, and verdicts as a SARIF log, for code scanning."""
+"""Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read.
+
+Rejections are errors, warnings are warnings, and fixes are notes with their changes. The format follows GitHub's code
+scanning: rules with descriptions, one location per result, relative URIs, fingerprints.
+"""
 
 import hashlib
 import json
-import shlex
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
-import click
-
 from agent_core import __version__
-from agent_core.base.late import LateModule
 from agent_core.base.matching import compare
 from agent_core.base.plain_files import read_named_text
-from agent_core.views.result import Result
-from agent_core.views.styled_lines import line
 from sandbox.wire.lines import lines_of
 
-from ..completed_names import FUNCTION
-from ..verb import Door, verb
-
-if TYPE_CHECKING:  # for annotations: the commands start without the service
+if TYPE_CHECKING:  # for annotations
     from agent_core.functions.service.judgment import Judgment
-    from agent_core.views import verdicts
-else:
-    verdicts = LateModule("agent_core.views.verdicts")
 
-
-Policy = Literal["agent", "human", "import"]
-POLICIES = ("agent", "human", "import")
-
-
-@verb()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.argument("names", nargs=-1, type=FUNCTION)
-@click.option("--package", default="", help="The package's name; by default, the folder's.")
-async def export(door: Door, folder: Path, names: tuple[str, ...], package: str) -> Result:
-    """Write a package that works without Knapper: all functions, or NAMES and what they need, with their tests."""
-    from agent_core.functions.service import ExportRequest
-
-    report = await door.functions.batch.export(ExportRequest(folder, names, package))
-    place = shlex.quote(str(folder) if folder.is_absolute() else f"./{folder}")
-    use = f'python -c "from {report.package} import {report.first}"'
-    tests = f"Its tests: cd {place} && python -m unittest"
-    next_command = line(("dim", f"Next: pip install {place} && {use}"))
-    return Result(report, verdicts.export_lines(report), tests, aside=[next_command])
-
-
-# Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read.
-# Rejections are errors, warnings are warnings, and fixes are notes with their changes. The format follows GitHub's code
-# scanning: rules with descriptions, one location per result, relative URIs, fingerprints.
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
 

@@ -1,11 +1,11 @@
 """`knapper functions audit` and `tend`: what to improve in a library, and proven changes that do it."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agent_core.base.late import LateModule
-from agent_core.operations.commands.checking import SarifLog
+from agent_core.operations.findings_logs import begun_log, chosen_logs, log_options
 from agent_core.operations.operation import Opens
 from agent_core.operations.verb import Door, at_most_one, slash, verb
 from agent_core.views.result import Result
@@ -24,26 +24,21 @@ else:
     is_long=True,
 )
 @verb(opens=Opens.READABLE)
-@click.option(
-    "--sarif",
-    "is_sarif",
-    is_flag=True,
-    help="Print a SARIF 2.1.0 log, for editors and code scanning.",
-)
-async def audit(door: Door, *, is_sarif: bool = False) -> Result:
+@log_options
+async def audit(door: Door, **options: Any) -> Result:  # Any: the options for logs
     """Show the state of the library: a score, and what to improve, each with a proposal and a command.
 
     Confusable functions (a request finds the wrong one), failing and unused ones, calls that ended in ways that the
     docstring leaves out, missing examples, descriptions that are lists of words, more than 7 parameters.
     """
-    at_most_one({"--json": door.as_json, "--sarif": is_sarif})
+    at_most_one({"--json": door.as_json, **chosen_logs(options)})
     from .audit import audit_of
 
     report = await audit_of(door.functions).report()
-    if is_sarif:
+    log = begun_log(options, door.workspace.root, "audit")
+    if log is not None:
         from agent_core.functions.service.judgment import Judgment
 
-        log = SarifLog(door.workspace.root, "audit")
         for finding in report.findings:
             path = str(door.workspace.root / finding.problem.where.path)
             log.add(Judgment({}, name=finding.function, path=path, problems=(finding.problem,)))

@@ -46,12 +46,12 @@ ALLOWED = {
         memory/embedding/models memory/search
         model/dialect
         storage/sqlite/connection
-        workspace/portable/foreign workspace/presets/__init__ workspace/scaffold""",
+        workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
-        functions/service/library_files functions/service/file_checks knapper/shell/commands/setup
+        functions/service/file_checks knapper/shell/commands/setup
         memory/sources/places workspace/portable/text""",
     "a file that this program made for itself, in a folder of its own": """
-        access/packages/environment access/packages/resolution functions/service/export
+        access/packages/environment access/packages/resolution
         operations/manual_edits knapper/prompt/plain
         api/workspace_operations
         workspace/state_store""",

@@ -65,9 +65,9 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
         approvals_log,
         call_service,
         changes,
+        file_checks,
         file_sync,
         grant_service,
-        library,
         proposals,
         relocation,
         replay,
@@ -80,9 +80,9 @@ else:
     approvals_log = LateModule("agent_core.functions.service.approvals_log")
     call_service = LateModule("agent_core.functions.service.call_service")
     changes = LateModule("agent_core.functions.service.changes")
+    file_checks = LateModule("agent_core.functions.service.file_checks")
     file_sync = LateModule("agent_core.functions.service.file_sync")
     grant_service = LateModule("agent_core.functions.service.grant_service")
-    library = LateModule("agent_core.functions.service.library")
     proposals = LateModule("agent_core.functions.service.proposals")
     relocation = LateModule("agent_core.functions.service.relocation")
     replay = LateModule("agent_core.functions.service.replay")
@@ -189,21 +189,11 @@ class FunctionService:
         return proposals.Proposals(self.pins, self.granting, self.registry.snapshot)
 
     @cached_property
-    def batch(self) -> "library.BatchOperations":
-        """The operations on many functions at once."""
-        gate, packages, hosted = self.parts.gate(), self.granting.packages, self.parts.hosted()
-        sandbox, registry = self.parts.sandbox(), self.registry
-        starters = lambda: function_facts.starters_in(self.view())  # noqa: E731 - it is given once
-        return library.BatchOperations(
-            self._root,
-            self.store,
-            registry,
-            gate,
-            sandbox,
-            self.finish,
-            hosted,
-            packages,
-            starters,
+    def checks(self) -> "file_checks.FileChecks":
+        """The checks of files, which admit nothing."""
+        gate = self.parts.gate()
+        return file_checks.FileChecks(
+            self.registry, gate, self.parts.sandbox(), self.granting.packages
         )
 
     @cached_property

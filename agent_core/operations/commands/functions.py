@@ -25,7 +25,6 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..verb import ALWAYS, CallNumber, Door, Reason, at_most_one, gone_flag, slash, verb
-from .checking import export
 from .operated import add_operations
 
 if TYPE_CHECKING:  # the commands start without the service
@@ -639,7 +638,6 @@ def package_lines(listing: "PackageListing") -> Iterator[Line]:
             yield line("  ", one_line(", ".join(pins), 1_000))
 
 
-functions.add_command(export)
 add_operations(functions)
 
 

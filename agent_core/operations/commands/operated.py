@@ -12,7 +12,7 @@ from agent_core.operations.operation import Operation, operations_of, verbs_besi
 from agent_core.operations.words import word_of
 from agent_core.views.result import Result
 
-from ..verb import Door, Verb, slash, verb
+from ..verb import Door, slash, verb
 
 if TYPE_CHECKING:  # `knapper --help` must not load what shows results
     from .. import views
@@ -29,7 +29,7 @@ def add_operations(group: click.Group) -> None:
     """Add the operations of a noun to its commands, and the commands that extensions add to it."""
     noun = group.name or ""
     for beside in verbs_beside(noun):
-        if isinstance(beside, Verb) and beside.name not in group.commands:
+        if isinstance(beside, click.Command) and beside.name not in group.commands:
             group.add_command(beside)
     for operation in operations_of(noun).values():
         _add_operation(group, operation)
