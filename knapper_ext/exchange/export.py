@@ -297,7 +297,7 @@ def _said_of_context(functions: Iterable[Function], texts: Mapping[str, str], pa
     if names:
         variables = ", ".join(f"`{name}`" for name in sorted(names))
         secrets = f"\nSecrets are read from the environment. Set {variables} before you call what needs it."
-    return WITH_CONTEXT.format(package=package, secrets=secrets)
+    return CONTEXT_README.format(package=package, secrets=secrets)
 
 
 # The constant files of an exported package.
@@ -542,7 +542,7 @@ The examples in the docstrings are the tests: `python -m unittest` (or `python -
 {functions}
 """
 
-WITH_CONTEXT = """
+CONTEXT_README = """
 Functions that show progress, call others, fetch pages or keep a state do so with the standard library, as described in
 `{package}/_context.py`. A state lasts as long as the process.{secrets}
 """

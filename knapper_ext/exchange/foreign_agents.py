@@ -185,7 +185,8 @@ class Turns:
         for call in self._open.values():
             self._result(call, MISSING, "unknown")
             self.report.took("calls without an answer", "calls answered as unknown")
-        self._open, self._queues = {}, {}
+        self._open = {}
+        self._queues = {}
 
     def _result(self, call: ImportedCall, text: str, outcome: str) -> None:
         self._put("result", answer_of(call.id, call.name, text, outcome))
@@ -235,7 +236,8 @@ def _objects_at(holder: Json, key: str, where: str = "") -> Iterator[tuple[str, 
 def _block_of(id: str, block: Json, where: str, at: float) -> WholeBlock:
     """Return a block from another program's form: label, value, limit, description."""
     label = re.sub(r"[^\w.-]+", "_", _text_at(block, "label", where))[:64].strip("_") or "block"
-    value, limit = _text_at(block, "value", where), block.get("limit")
+    value = _text_at(block, "value", where)
+    limit = block.get("limit")
     room = (
         limit
         if isinstance(limit, int) and not isinstance(limit, bool) and 0 < limit < 1 << 31
@@ -458,11 +460,15 @@ def _content_of(message: Json, where: str, report: AgentReport) -> _MessageConte
     content: Any = message.get("content")  # Any: unvalidated JSON
     if not isinstance(content, list):
         return _MessageContent(_text_at(message, "content", where))
-    texts, thoughts = [], []
+    texts = []
+    thoughts = []
     for at, piece in enumerate(content):
-        place, kind, text = f"{where}.content[{at}]", "unknown", ""
+        place = f"{where}.content[{at}]"
+        kind = "unknown"
+        text = ""
         if isinstance(piece, str):
-            kind, text = "text", whole_characters(piece)
+            kind = "text"
+            text = whole_characters(piece)
         elif isinstance(piece, dict):
             kind = _text_at(piece, "type", place)
             text = _text_at(piece, "reasoning" if kind == "reasoning" else "text", place)
@@ -594,10 +600,8 @@ def _conversation(agent: Json, where: str, shared: _SharedParts, report: AgentRe
         )
         shown = [at for at, (_, message) in enumerate(messages) if str(message.get("id")) in ids]
     positions = [at for at in shown if isinstance(at, int) and 0 <= at < len(messages)]
-    seen, shown_from = (
-        min((at for at in positions if messages[at][1].get("role") != "system"), default=0),
-        0,
-    )
+    seen = min((at for at in positions if messages[at][1].get("role") != "system"), default=0)
+    shown_from = 0
     for at, (place, message) in enumerate(messages):
         for part in _messages_of(message, place, report):
             turns.add(part)
@@ -608,7 +612,8 @@ def _conversation(agent: Json, where: str, shared: _SharedParts, report: AgentRe
 
 
 def _messages_of(message: Json, where: str, report: AgentReport) -> Iterator[ImportedMessage]:
-    role, at = _text_at(message, "role", where), stamp_time(message.get("created_at"))
+    role = _text_at(message, "role", where)
+    at = stamp_time(message.get("created_at"))
     calls = tuple(_calls_of(message, where))
     if role == "approval" and not calls:
         report.leaves("approvals", "what came of the calls is in their answers")

@@ -145,7 +145,8 @@ class Importer:
         report = ImportReport(request.path.name, request.dry_run)
         held = {name: function.module for name, function in snapshot.functions.items()}
         parts: dict[str, LibraryFile] = {}
-        ground, library = snapshot.draft(), Snapshot.empty(snapshot.reserved).draft()
+        ground = snapshot.draft()
+        library = Snapshot.empty(snapshot.reserved).draft()
         for part in read_files(
             request.path, request.prefix, request.text, maps=request.maps, held=held
         ):
@@ -235,7 +236,8 @@ class Importer:
 
     def _candidate(self, file: LibraryFile, name: str) -> tuple[Candidate, set[int]]:
         """Return a function as a candidate with the statements that it needs or that run at import; and their lines."""
-        body, binds = file.parts.text.body, file.parts.binds
+        body = file.parts.text.body
+        binds = file.parts.binds
         unbound = {
             at: node
             for at, node in enumerate(body)
@@ -402,7 +404,8 @@ class Importer:
         reading: ModuleReading,
         carry: Callable[[PlannedChange], Awaitable[PlannedChange]],
     ) -> None:
-        verdicts, source = self.verdicts.get(file.module, {}), reading.source
+        verdicts = self.verdicts.get(file.module, {})
+        source = reading.source
         if not self.request.dry_run:
             done = await carry(_plan(reading, verdicts, self.snapshot, self.report.from_))
             if done.outcome == "refused":
@@ -410,7 +413,8 @@ class Importer:
                 self._report_failure(file, Problem("not-written", done.text, Place(file.file), fix))
                 return
         before = self.snapshot.modules.get(file.module)
-        old, new = lines_of(before.text if before else file.author_text), lines_of(source.text)
+        old = lines_of(before.text if before else file.author_text)
+        new = lines_of(source.text)
         rows = diff_lines(old, new, (file.file, source.path), 0)
         diff = "".join(row if row.endswith("\n") else f"{row}\n" for row in rows)
         self.report.modules.append(
@@ -452,7 +456,8 @@ def _plan(
     reading: ModuleReading, verdicts: Mapping[str, Judgment], snapshot: Snapshot, origin: str
 ) -> PlannedChange:
     """Return the plan that writes a module: one transaction, with a verdict for each admitted function."""
-    source, author = reading.source, USER
+    source = reading.source
+    author = USER
     existing = snapshot.modules.get(source.module)
     before = existing or ModuleSource(source.module, source.path, "", "")
     names = ", ".join(verdicts) or source.module

@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # for annotations
     from .export import ExportReport
     from .library import ImportedFunction, ImportReport
 
-_SHOWN = 12  # lines shown of the differences in one file
+_MAX_CHANGES = 12  # lines shown of the differences in one file
 _DRAFTS = UNPROVEN | {"stub-passes", "weak-examples"}
 _MARKS: dict[str, tuple[Role, str]] = {
     "joined": ("ok", "✓ "),
@@ -67,7 +67,7 @@ def summary_lines(report: "ImportReport") -> list[Line]:
                 f" {'written' if module.written else 'would be written'}{many}",
             )
         )
-        lines += indented(coloured(changes[:_SHOWN]))
+        lines += indented(coloured(changes[:_MAX_CHANGES]))
     if drafts := sum(function.standing == "draft" for function in report.functions):
         words = "a draft: its results are" if drafts == 1 else f"{drafts} drafts: their results are"
         lines.append(

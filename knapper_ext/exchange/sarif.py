@@ -43,7 +43,8 @@ class SarifLog:
         """Add the results of one verdict."""
         for problem in judgment.problems:
             advice = f" — {problem.fix}" if problem.fix else ""
-            message, level = f"{problem.message}{advice}", _LEVELS[problem.severity]
+            message = f"{problem.message}{advice}"
+            level = _LEVELS[problem.severity]
             place = problem.where.line or 1, problem.where.column
             self._found.append(self._result(judgment, problem.code, level, message, place))
         for number, fix in enumerate(judgment.fixes):
@@ -129,7 +130,8 @@ class SarifLog:
     def _fix(self, judgment: "Judgment") -> Document | None:
         """Return all fixes of a function as one change, if its source is in a `.py` file."""
         file, row = _file_of(judgment.path)
-        before, after = _lines_of(file), lines_of(judgment.source)
+        before = _lines_of(file)
+        after = lines_of(judgment.source)
         if row or not before or not after:
             return None
         changes = [

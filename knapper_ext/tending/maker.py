@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from agent_core.functions.service.beside import JudgeSource
     from agent_core.registry.registry import Snapshot
 
-MOST_ATTEMPTS: Final = 3
+MAX_ATTEMPTS: Final = 3
 _WAIT_S: Final = 180.0
-_MOST_CHARS: Final = 12_000  # of each text that the maker is shown
+_MAX_CHARS: Final = 12_000  # of each text that the maker is shown
 _TASK: Final = """\
 You write one Python function for an assistant, which will call it. The assistant is a smaller model: what it wrote \
 may be wrong, or only a signature. Write what its request needs, under the name that is given, if one is.
@@ -48,7 +48,7 @@ _UNSETTLED: Final = (
     " have:"
 )
 
-MOST_CALLABLE: Final = 12
+MAX_CALLABLE: Final = 12
 """The maximum number of functions that the maker is shown to call."""
 
 
@@ -82,7 +82,7 @@ class FunctionMaker:
         shown = [*facts]
         for number, (source, why) in enumerate(attempts, 1):
             shown += [(f"Refused attempt {number}", source), ("Why it was refused", why)]
-        texts = [f"{title}:\n{block(text, _MOST_CHARS)}" for title, text in shown if text.strip()]
+        texts = [f"{title}:\n{block(text, _MAX_CHARS)}" for title, text in shown if text.strip()]
         named = (
             f"The function: `{function}`"
             if function
@@ -97,7 +97,8 @@ class FunctionMaker:
             return WrittenSource(self.name, error=f"no answer within {_WAIT_S:.0f} s")
         except KnapperError as refusal:
             return WrittenSource(self.name, error=one_line(refusal.message, 400))
-        source, usage = next(iter(fenced_texts(reply.text)), reply.text), reply.usage
+        source = next(iter(fenced_texts(reply.text)), reply.text)
+        usage = reply.usage
         error = "" if source.strip() else "its answer was empty"
         return WrittenSource(self._model.name, source, usage.prompt, usage.completion, error)
 
@@ -125,14 +126,14 @@ class MakerForAgents:
             why = change_texts.problems_of(pending.verdict.refusals)
             attempts.append((pending.text, why))
         asked = author.request() if author.request else ""
-        likely = await self._service.likely(asked or reason, MOST_CALLABLE)
+        likely = await self._service.likely(asked or reason, MAX_CALLABLE)
         facts = [("The user's request", asked), ("What is to be done", reason)]
         facts.append(callable_functions(likely, name, snapshot))
         facts.append(("The function as it is", own_text(name, snapshot) or ""))
         facts.append(("What the assistant wrote", code))
         alone = replace(author, request=None)
         plan: PlannedChange | None = None
-        for _ in range(MOST_ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             written = await self._maker.write(name, facts, attempts)
             if author.spend is not None and written.prompt_tokens:
                 author.spend(written.prompt_tokens, written.completion_tokens, written.model)

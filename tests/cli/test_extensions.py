@@ -74,6 +74,49 @@ from agent_core.base.extensions import imported
 
 VERBS = {f"functions {name}": imported(f"loud_verbs:{name}") for name in ("loud", "hush", "show")}
 '''
+KEEPING = '''
+"""Adds a log of findings, agents' files of another program, and work in the background."""
+
+import asyncio
+from pathlib import Path
+
+from agent_core.base.extensions import LogBeside
+from agent_core.storage import WholeAgent
+from agent_core.workspace.portable.report import AgentReport
+
+
+class Lines:
+    def __init__(self, root, finder):
+        self.rows = [f"found by the {finder}"]
+
+    def add(self, judgment):
+        self.rows.append(f"{judgment.name} {judgment.admitted}")
+
+    def text(self, *, whole=True):
+        return "; ".join(self.rows)
+
+
+def diary(file):
+    if "diary" not in file.raw:
+        return None
+    return iter([(WholeAgent(name=file.raw["diary"]), AgentReport("diary", file.raw["diary"]))])
+
+
+def watch(service, settings):
+    if settings.tend.minutes != 7:
+        return None
+
+    async def look():
+        Path(MARK).write_text(" ".join(service.names()))
+        await asyncio.Event().wait()
+
+    return look()
+
+
+LOGS = {"lines": LogBeside("Print a line for each verdict.", Lines)}
+AGENT_FILES = {"Diary": diary}
+UPKEEP = {"watch": watch}
+'''
 LOUD_VERBS = '''
 from agent_core.base.records import dataclass
 from agent_core.operations import views
@@ -152,21 +195,21 @@ class Desk:
         (package / "pyproject.toml").write_text(dedent(about))
         install(package, self.site)
 
-    def add_loud(self, place: Path) -> None:
-        """Install a package with verbs, and let it in."""
-        package = place / "loud"
+    def add(self, name: str, place: Path, **modules: str) -> None:
+        """Install a package whose first module has hooks, and let it in."""
+        package = place / name
         package.mkdir()
-        (package / "loud_ext.py").write_text(LOUD)
-        (package / "loud_verbs.py").write_text(LOUD_VERBS)
-        about = """
+        for module, text in modules.items():
+            (package / f"{module}.py").write_text(text)
+        about = f"""
             [project]
-            name = "loud"
+            name = "{name}"
             version = "1"
-            entry-points.knapper.loud = "loud_ext"
+            entry-points.knapper.{name} = "{next(iter(modules))}"
         """
         (package / "pyproject.toml").write_text(dedent(about))
         install(package, self.site)
-        self.json("extensions", "enable", "loud")
+        self.json("extensions", "enable", name)
         (self.root / "functions").mkdir()
         (self.root / "functions" / "words.py").write_text(COUNT_VOWELS)
 
@@ -322,7 +365,7 @@ def test_a_forged_entry_and_one_that_is_gone_let_nothing_in(desk: Desk, tmp_path
 
 
 def test_a_verb_of_an_extension_has_every_face(desk: Desk, tmp_path: Path) -> None:
-    desk.add_loud(tmp_path)
+    desk.add("loud", tmp_path, loud_ext=LOUD, loud_verbs=LOUD_VERBS)
     assert desk.run("functions", "loud", "count_vowels").stdout == "It is COUNT_VOWELS.\n"
     assert desk.json("functions", "loud", "count_vowels") == {"loud": "COUNT_VOWELS"}
     assert "There is no function" in desk.run("functions", "loud", "nobody").stderr
@@ -364,6 +407,28 @@ def test_a_verb_of_an_extension_has_every_face(desk: Desk, tmp_path: Path) -> No
 
 
 def test_no_verb_of_an_extension_replaces_one_of_the_program(desk: Desk, tmp_path: Path) -> None:
-    desk.add_loud(tmp_path)
+    desk.add("loud", tmp_path, loud_ext=LOUD, loud_verbs=LOUD_VERBS)
     shown = desk.run("functions", "show", "count_vowels").stdout
     assert ("A false one." in shown, "def count_vowels" in shown) == (False, True)
+
+
+def test_logs_files_of_others_and_upkeep_of_an_extension_are_used(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.add("keeping", tmp_path, keeping=KEEPING.replace("MARK", repr(str(desk.mark))))
+    checked = desk.run("functions", "check", "functions/words.py", "--lines")
+    assert checked.stdout == "found by the gate; count_vowels True\n", checked
+    both = desk.run("functions", "check", "functions/words.py", "--lines", "--json")
+    assert "--json and --lines exclude each other" in both.stderr
+    (desk.root / "diary.json").write_text('{"diary": "ada"}')
+    (told,) = desk.json("agents", "import", "diary.json")["agents"]
+    assert (told["kind"], told["agent"]) == ("diary", "ada")
+    (desk.root / "letter.json").write_text('{"letter": "ada"}')
+    unknown = desk.run("agents", "import", "letter.json")
+    assert "Diary's" in unknown.stderr
+    with scripted([Repeat(Say("Hello."))]) as model:
+        typed = ("run", *flags(model), "--message", "Hi")
+        desk.run(*typed)
+        assert not desk.mark.exists()
+        desk.run(*typed, KNAPPER_TEND_MINUTES="7")
+    assert desk.mark.read_text() == "count_vowels"
