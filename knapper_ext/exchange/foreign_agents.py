@@ -47,6 +47,30 @@ from agent_core.workspace.portable.text import failed, stamp_time, unpacked
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import read_toml, whole_characters
 
+Json = dict[str, Any]  # Any: JSON
+_SPARE = 2000
+_NOBODYS_BY_CHANCE: Final = 60  # characters of a line
+_LABELS = ("persona", "human")
+_THOUGHTS = ("reasoning", "summarized_reasoning")
+_HIDDEN = ("omitted_reasoning", "redacted_reasoning")
+_LEFT = (
+    ("llm_config", "model", "the workspace's settings say which model answers"),
+    ("embedding_config", "embedding", "texts are embedded anew, as the workspace's settings say"),
+    ("tool_rules", "tool rules", "there are none here"),
+    (
+        "tool_exec_environment_variables",
+        "environment variables",
+        "functions get secrets: knapper secrets set NAME",
+    ),
+    ("multi_agent_group", "group of agents", "agents stand alone here"),
+    ("group_ids", "groups of agents", "agents stand alone here"),
+    ("identity_ids", "identities", "there are none here"),
+    ("tags", "tags", "agents have none here"),
+)
+_LABEL = 64
+_CUSTOM = "its source is in the file; look at it and give it to knapper functions create"
+_BUILT_IN = "they are Letta's own; this program's functions stand in their place"
+
 
 @dataclass(frozen=True, slots=True)
 class ImportedCall:
@@ -197,10 +221,6 @@ class Turns:
         self._turns[-1][1].append(Entry(kind, {**payload}, at=self.last))
 
 
-Json = dict[str, Any]  # Any: JSON
-_SPARE = 2000
-
-
 def _text_at(holder: Json, key: str, where: str) -> str:
     """Return the text under a key, or "" if it is missing.
 
@@ -275,9 +295,6 @@ def _asked_of(call: Json, where: str) -> ImportedCall:
     return ImportedCall(_text_at(call, "id", where)[:200], name, whole_characters(raw))
 
 
-_NOBODYS_BY_CHANCE: Final = 60  # characters of a line
-
-
 def _system_section(system: str, report: AgentReport, at: float) -> tuple[SectionRow, ...]:
     """Return what the user wrote of a system prompt as a section.
 
@@ -310,9 +327,6 @@ def _usual_lines() -> frozenset[str]:
 
 def _line_hash(line: str) -> str:
     return hashlib.sha256(" ".join(line.split()).encode("utf-8", "replace")).hexdigest()[:8]
-
-
-_LABELS = ("persona", "human")
 
 
 def is_memgpt(raw: Json) -> bool:
@@ -443,10 +457,6 @@ class _Files:
         return passages, list(documents.values())
 
 
-_THOUGHTS = ("reasoning", "summarized_reasoning")
-_HIDDEN = ("omitted_reasoning", "redacted_reasoning")
-
-
 @dataclass(frozen=True, slots=True)
 class _MessageContent:
     """The text of a message, and the reasoning before it."""
@@ -479,25 +489,6 @@ def _content_of(message: Json, where: str, report: AgentReport) -> _MessageConte
         elif kind not in _HIDDEN:
             report.leaves(f"pieces of the kind `{kind[:40]}`", "messages are text here")
     return _MessageContent("\n".join(texts), "\n".join(thoughts))
-
-
-_LEFT = (
-    ("llm_config", "model", "the workspace's settings say which model answers"),
-    ("embedding_config", "embedding", "texts are embedded anew, as the workspace's settings say"),
-    ("tool_rules", "tool rules", "there are none here"),
-    (
-        "tool_exec_environment_variables",
-        "environment variables",
-        "functions get secrets: knapper secrets set NAME",
-    ),
-    ("multi_agent_group", "group of agents", "agents stand alone here"),
-    ("group_ids", "groups of agents", "agents stand alone here"),
-    ("identity_ids", "identities", "there are none here"),
-    ("tags", "tags", "agents have none here"),
-)
-_LABEL = 64
-_CUSTOM = "its source is in the file; look at it and give it to knapper functions create"
-_BUILT_IN = "they are Letta's own; this program's functions stand in their place"
 
 
 @dataclass(frozen=True, slots=True)

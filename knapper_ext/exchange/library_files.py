@@ -81,6 +81,15 @@ _BROKEN = (
 )
 
 
+_PASSED_OVER = re.compile(
+    r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:tests?|test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
+)
+_PROMPT = re.compile(r"^\s*(?:>>>|\.\.\.) ")
+_IMPORT_LINE = re.compile(r"from\s+[.\w]+\s+import\b")
+_MAX_GIVEN = 8  # examples of a `.jsonl` line that are added to the docstring
+_MAX_NAME = 64  # characters of a function's name
+
+
 @dataclass(frozen=True, slots=True)
 class LibraryLimits:
     """Limits on how much of a library is read."""
@@ -343,15 +352,6 @@ class _Capped(io.RawIOBase):
         content = self._stream.read(size)
         self._left -= len(content)
         return content
-
-
-_PASSED_OVER = re.compile(
-    r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:tests?|test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
-)
-_PROMPT = re.compile(r"^\s*(?:>>>|\.\.\.) ")
-_IMPORT_LINE = re.compile(r"from\s+[.\w]+\s+import\b")
-_MAX_GIVEN = 8  # examples of a `.jsonl` line that are added to the docstring
-_MAX_NAME = 64  # characters of a function's name
 
 
 @dataclass(frozen=True, slots=True)
