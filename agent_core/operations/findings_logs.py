@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from agent_core.functions.service.judgment import Judgment
 
 
+OpenLog: TypeAlias = "Callable[[Path, str], FindingsLog]"
+"""Begins a log of what was found below a folder, by what is named."""
+Options: TypeAlias = Mapping[str, Any]  # Any: click's
+
+
 class FindingsLog(Protocol):
     """A log of verdicts and findings."""
 
@@ -23,11 +28,6 @@ class FindingsLog(Protocol):
 
     def text(self, *, whole: bool = True) -> str:
         """Return the log, which says whether everything requested was judged."""
-
-
-OpenLog: TypeAlias = Callable[[Path, str], FindingsLog]
-"""Begins a log of what was found below a folder, by what is named."""
-Options: TypeAlias = Mapping[str, Any]  # Any: click's
 
 
 def log_options(handler: Callable[..., Any]) -> Callable[..., Any]:  # Any: as click's options

@@ -490,7 +490,9 @@ def left_behind(file: LibraryFile, offered: Iterable[Function]) -> Iterator[Prob
 def fitting(name: str) -> str:
     """Return a word as a valid part of a module's name."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII).strip() or "library"
-    return f"m{plain}" if plain[0].isdigit() else f"{plain}_" if keyword.iskeyword(plain) else plain
+    if plain[0].isdigit():
+        return f"m{plain}"
+    return f"{plain}_" if keyword.iskeyword(plain) else plain
 
 
 def _of_lines(path: Path, prefix: str) -> Iterator[LibraryFile | Problem]:

@@ -45,7 +45,7 @@ WEIGHTS: Final[Mapping[str, int]] = {
 
 MAX_PARAMETERS: Final = 7
 _COMPARED: Final = 40  # pairs that are compared by running them
-_IN_A_ROW = 3
+_FAILURE_RUN = 3
 _LEAST_FAILED = 2
 _MAX_CALL_CHARS: Final = 120
 _ENDS: Final = {"timed_out": "ran out of time", "killed": "was stopped at a limit of the sandbox"}
@@ -237,7 +237,7 @@ class Audit:
         is_often = stats.failed >= _LEAST_FAILED and 2 * stats.failed > stats.calls
         return (
             f"{stats.failed} of its {stats.calls} calls failed"
-            if stats.failing >= _IN_A_ROW or is_often
+            if stats.failing >= _FAILURE_RUN or is_often
             else ""
         )
 

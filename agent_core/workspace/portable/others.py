@@ -15,6 +15,11 @@ MISSING: Final = (
 )
 
 
+Agents: TypeAlias = Iterator[tuple[WholeAgent, AgentReport]]
+ReadAgents: TypeAlias = "Callable[[ForeignFile], Agents | None]"
+"""Reads the agents of a program's file; None if it is not one of that program. An `AgentFileError` names the place."""
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignFile:
     """A file that is not one of this program: its document, its name and size, and the time now.
@@ -28,11 +33,6 @@ class ForeignFile:
     ids: str
     now: float
     words: Words
-
-
-Agents: TypeAlias = Iterator[tuple[WholeAgent, AgentReport]]
-ReadAgents: TypeAlias = Callable[[ForeignFile], Agents | None]
-"""Reads the agents of a program's file; None if it is not one of that program. An `AgentFileError` names the place."""
 
 
 def agents_of_others(file: ForeignFile) -> Agents | None:
