@@ -213,13 +213,16 @@ class Desk:
         (self.root / "functions").mkdir()
         (self.root / "functions" / "words.py").write_text(COUNT_VOWELS)
 
-    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run the program to its end."""
+    def run(
+        self, *arguments: str, given: str = "", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the program to its end; what is `given` comes from a pipe."""
         command = [sys.executable, "-m", "knapper", *arguments]
         return subprocess.run(
             command,
             cwd=self.root,
             env={**self.around, **variables},
+            input=given,
             capture_output=True,
             text=True,
             timeout=3 * patience_s(),
@@ -375,8 +378,8 @@ def test_a_verb_of_an_extension_has_every_face(desk: Desk, tmp_path: Path) -> No
     headers = {"Authorization": f"Bearer {token}"}
     asks = Ask(Wanted("loudest", {"function_name": "count_vowels"}))
     with scripted([asks, Repeat(Say("I see."))]) as model:
-        typed = ("run", *flags(model), "-y", "--message", "/loud count_vowels")
-        assert "It is COUNT_VOWELS." in desk.run(*typed).stdout
+        typed = desk.run("run", *flags(model), "-y", given="/loud count_vowels\n")
+        assert "It is COUNT_VOWELS." in typed.stdout, typed
         desk.run("run", *flags(model), "-y", "--message", "How is it called?")
         assert "Loud: COUNT_VOWELS" in model.requests[-1].text
         with desk.served(model) as url:
@@ -419,7 +422,7 @@ def test_logs_files_of_others_and_upkeep_of_an_extension_are_used(
     checked = desk.run("functions", "check", "functions/words.py", "--lines")
     assert checked.stdout == "found by the gate; count_vowels True\n", checked
     both = desk.run("functions", "check", "functions/words.py", "--lines", "--json")
-    assert "--json and --lines exclude each other" in both.stderr
+    assert "--json and --lines exclude each other" in both.stdout
     (desk.root / "diary.json").write_text('{"diary": "ada"}')
     (told,) = desk.json("agents", "import", "diary.json")["agents"]
     assert (told["kind"], told["agent"]) == ("diary", "ada")
