@@ -24,7 +24,6 @@ from agent_core.registry.function import signature
 if TYPE_CHECKING:
     from agent_core.base.settings import Settings
     from agent_core.functions.service import Author, FunctionService, PlannedChange
-    from agent_core.functions.service.beside import JudgeSource
     from agent_core.registry.registry import Snapshot
 
 MAX_ATTEMPTS: Final = 3
@@ -111,7 +110,11 @@ class MakerForAgents:
         self._service = service
 
     async def write(
-        self, name: str, author: "Author", own: tuple[str, str], judge: "JudgeSource"
+        self,
+        name: str,
+        author: "Author",
+        own: tuple[str, str],
+        judge: "Callable[[str, Author], Awaitable[PlannedChange]]",
     ) -> "PlannedChange":
         """Return the plan for the maker's source, written instead of the author's `own` source and reason.
 
@@ -142,8 +145,7 @@ class MakerForAgents:
                 told = f"{written.model} wrote nothing ({written.error}).\n{plan.text}"
                 return replace(plan, text=told)
             plan = await judge(written.source, replace(alone, model=written.model))
-            verdict = plan.detail if isinstance(plan.detail, Judgment) else None
-            if verdict is not None and _is_decided(verdict):
+            if isinstance(plan.detail, Judgment) and _is_decided(plan.detail):
                 return plan
             if plan.outcome != "refused":
                 return replace(plan, text=f"Written by {written.model}.\n{plan.text}")
@@ -152,9 +154,9 @@ class MakerForAgents:
         return plan
 
 
-def _is_decided(verdict: Judgment) -> bool:
+def _is_decided(judgment: Judgment) -> bool:
     """Return whether a person has said no, or is still to say yes: another source would change nothing."""
-    return bool(verdict.denied) or any(one.code == "needs-yes" for one in verdict.problems)
+    return bool(judgment.denied) or any(one.code == "needs-yes" for one in judgment.problems)
 
 
 def open_writer(service: "FunctionService", settings: "Settings") -> MakerForAgents | None:

@@ -1,10 +1,10 @@
 """Tending as the settings of a workspace say: its limits, and what is done by itself while nobody uses functions."""
 
-import logging
 from collections.abc import Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from agent_core.access.secrets.session import masked_logger
 from agent_core.base.caps import Payer, paid_by
 from agent_core.base.errors import KnapperError
 from agent_core.base.events import FunctionsChanged
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_core.functions.service import FunctionService
     from agent_core.registry.registry import Snapshot
 
-_log = logging.getLogger("knapper.tending")
+_log = masked_logger("knapper.tending")
 
 
 def tending_of(service: "FunctionService", settings: "Settings") -> Tending:
@@ -92,11 +92,11 @@ async def tend_and_tell(tending: Tending, service: "FunctionService", settings: 
 
 
 def _change(
-    before: "Snapshot", after: "Snapshot", noted: dict[str, str]
+    old_snapshot: "Snapshot", new_snapshot: "Snapshot", noted: dict[str, str]
 ) -> FunctionsChanged | None:
     """Return what listeners are told of the time between two snapshots, if anything."""
-    old = before.functions
-    new = after.functions
+    old = old_snapshot.functions
+    new = new_snapshot.functions
     came = tuple(sorted(new.keys() - old.keys()))
     gone = tuple(sorted(old.keys() - new.keys()))
     both = sorted(old.keys() & new.keys())

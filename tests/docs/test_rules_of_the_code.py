@@ -257,8 +257,10 @@ OTHERS = ("agent_core.workspace.portable", "mcp.toml")
 """A string that only looks like the name of an extension, and a file that no function may write, whoever reads it."""
 WORDS = {
     "constrained": (),
+    "exchange": (),
     "local": ("base/network_variables",),
     "server": ("operations/command_context",),
+    "tending": (),
 }
 """Names that are words of English, too, which a sentence may have: they count where they are written as one types them.
 For each, the modules where the whole string means something else.

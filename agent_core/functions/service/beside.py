@@ -1,20 +1,17 @@
 """What extensions add to the functions of a workspace: who writes what agents ask for, and what is done meanwhile."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from agent_core.base.errors import UsageError
 from agent_core.base.extensions import UPKEEP, WRITERS, offers, what_else
 
-from .plan import Author, PlannedChange
+from .plan import FunctionWriter
 
 if TYPE_CHECKING:
     from agent_core.base.settings import Settings
 
     from .function_service import FunctionService
-
-JudgeSource: TypeAlias = Callable[[str, Author], Awaitable[PlannedChange]]
-
 
 OpenWriter: TypeAlias = "Callable[[FunctionService, Settings], FunctionWriter | None]"
 """Opens the writer of a workspace; None if its settings name none."""
@@ -22,18 +19,6 @@ StartUpkeep: TypeAlias = (
     "Callable[[FunctionService, Settings], Coroutine[Any, Any, None] | None]"  # Any: as asyncio's
 )
 """Returns work to do while a workspace is open; None if its settings ask for none."""
-
-
-class FunctionWriter(Protocol):
-    """Who writes the functions that agents ask for, in place of their own model."""
-
-    async def write(
-        self, name: str, author: Author, own: tuple[str, str], judge: JudgeSource
-    ) -> PlannedChange:
-        """Return the plan for a source that it wrote; `own` are the source and the reason that the author gave.
-
-        `judge` returns the plan for a source of this function, as the gate sees it.
-        """
 
 
 def open_writer(service: "FunctionService", settings: "Settings") -> FunctionWriter | None:

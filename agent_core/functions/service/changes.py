@@ -68,6 +68,7 @@ from .plan import (
     Deed,
     Deletion,
     Dropped,
+    FunctionWriter,
     PlannedChange,
     planned,
     refusal,
@@ -77,8 +78,6 @@ from .plan import (
 if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
-
-    from .beside import FunctionWriter
 
 
 _ENOUGH = 2  # with this many examples in the docstring, none of the given ones is added
@@ -625,7 +624,7 @@ class ChangePlanner:
         store: FunctionStore,
         files: FileSync,
         review: CandidateReview,
-        writer: "Callable[[], FunctionWriter | None]",
+        writer: Callable[[], FunctionWriter | None],
     ) -> None:
         """Create the planner; the `writer`, if there is one, writes the functions that agents ask for."""
         self._writer = writer

@@ -43,7 +43,7 @@ from .function_facts import Quarantine, Rated, Ratings, Released
 from .judgment import Judgment, PendingCandidate, candidates_of, judgment_on, pending_candidate
 from .loader import BackgroundReview, Loader, heard
 from .pins import Pins
-from .plan import USER, Author, Deletion, Detail, Dropped, Joined, PlannedChange
+from .plan import USER, Author, Deletion, Detail, Dropped, FunctionWriter, Joined, PlannedChange
 
 if TYPE_CHECKING:  # imported late: operations that only read load no gate, no sandbox and no search
     from agent_core.access.grants import GrantStore
@@ -73,7 +73,6 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
         replay,
         version_history,
     )
-    from .beside import FunctionWriter
     from .grant_service import GrantService
 else:
     watch = LateModule("agent_core.registry.watch")
