@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.events import Event
+from agent_core.base.extensions import AGENT_FILES, offers
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import signature
 from agent_core.storage import Misfit, is_history
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from agent_core.workspace.portable import AgentReport, waiting_of
-from agent_core.workspace.portable.others import known_programs
 from sandbox.wire.lines import bare_lines
 
 from .styled_lines import Line, Role, Span, columns, counted, indented, line, money
@@ -194,7 +194,7 @@ def _whose(kind: str) -> str:
     """Return whose file it was, by its kind."""
     if kind == "knapper":
         return "this program's"
-    programs = {name.lower(): name for name in known_programs()}
+    programs = {name.lower(): name for name in offers(AGENT_FILES)}
     return f"{programs.get(kind, kind)}'s"
 
 

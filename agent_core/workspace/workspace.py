@@ -45,6 +45,7 @@ from agent_core.storage import (
     prepare_state_dir,
 )
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
+from agent_core.storage.folder import ring
 from agent_core.storage.picture_files import PictureFiles
 
 from . import scaffold
@@ -570,7 +571,7 @@ class Workspace:
                 deps, line, memory, verify=verify, resources=resources, is_behind=is_behind
             )
             agent.restarts = answers
-            agent.on_turn(partial(runner.ring, folder))
+            agent.on_turn(partial(ring, folder))
             await agent.restore()
             self._agents.hold(agent, resources)
             stack.pop_all()

@@ -8,11 +8,10 @@ from collections.abc import (
     Collection,
     Coroutine,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,6 +111,31 @@ class ServiceParts:
     writer: "Callable[[FunctionService], FunctionWriter | None]"
 
 
+class _UseCount:
+    """Counts the turns that run, and tells each upkeep when one begins or ends."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._heard: list[asyncio.Event] = []
+
+    def changes(self) -> asyncio.Event:
+        """Return an event that is set whenever a turn begins or ends."""
+        event = asyncio.Event()
+        self._heard.append(event)
+        return event
+
+    def __enter__(self) -> None:
+        self._change(1)
+
+    def __exit__(self, *_: object) -> None:
+        self._change(-1)
+
+    def _change(self, by: int) -> None:
+        self.count += by
+        for event in self._heard:
+            event.set()
+
+
 class FunctionService:
     """The service for everything that can be done with the functions of one workspace."""
 
@@ -149,7 +173,8 @@ class FunctionService:
         self.quarantine = Quarantine(store, registry, standing)
         self._standing = standing
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
-        self._users, self._used = 0, asyncio.Event()
+        self.use: AbstractContextManager[object] = nullcontext()
+        """Entered while a turn runs, which puts off the upkeep that waits for idle functions, and stops it."""
         registry.subscribe(self._announce)
 
     @cached_property
@@ -257,29 +282,22 @@ class FunctionService:
         """The search for functions that serve a need."""
         return self.parts.search()
 
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Prevent upkeep in the background while the block runs, and stop it if it has begun."""
-        self._users += 1
-        self._used.set()
-        try:
-            yield
-        finally:
-            self._users -= 1
-            self._used.set()
-
     async def when_idle(self, minutes: float, work: Callable[[], Awaitable[None]]) -> None:
         """Do some work once each time that the functions have been unused for so long, until cancelled."""
+        if not isinstance(self.use, _UseCount):
+            self.use = _UseCount()
+        use = self.use
+        changes = use.changes()
         while True:
-            self._used.clear()
+            changes.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(minutes * 60):
-                    await self._used.wait()
-            if self._users or self._used.is_set():
+                    await changes.wait()
+            if use.count or changes.is_set():
                 continue
             doing = asyncio.ensure_future(work())
             try:
-                await self._used.wait()
+                await changes.wait()
             finally:
                 doing.cancel()
                 await asyncio.wait([doing])
