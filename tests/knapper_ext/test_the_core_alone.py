@@ -92,7 +92,8 @@ def test_it_says_what_it_cannot_read_and_whom_it_cannot_ask(
     environment = {"HOME": str(root.parent), "KNAPPER_GROWTH_MAKER": "strong"}
     with scripted([Ask(create(COUNT_VOWELS)), Repeat(Say("It was not made."))]) as model:
         typed = ("run", *flags(model), "-y", "--message", "Count.")
-        reduced(root, *typed, cwd=workspace, environment=environment)
+        done = reduced(root, *typed, cwd=workspace, environment=environment)
+        assert done.returncode == 0, done.stderr
         told = model.requests[-1].text
     assert "the model `strong`, and nothing here can ask it" in told
     assert "growth.maker" in told

@@ -523,13 +523,13 @@ class FileChecks:
         async with judges(self.context(), self.gate, total, processes=processes) as judge:
 
             async def judge_granted(job: ReviewJob) -> list[Judgment]:
-                granted = await self.packages.of_text(job.text) if job.is_installed else UNGRANTED
                 job = replace(job, is_read=request.is_read)
-                verdicts = await judge(
-                    replace(job, granted=granted) if granted != UNGRANTED else job
-                )
                 if not job.is_installed:
-                    return verdicts
+                    return await judge(job)
+                granted = await self.packages.of_text(job.text)
+                if granted != UNGRANTED:
+                    job = replace(job, granted=granted)
+                verdicts = await judge(job)
                 return [with_name_clash(verdict, snapshot) for verdict in verdicts]
 
             await check(jobs(request, snapshot), judge_granted, tell)
@@ -540,10 +540,12 @@ class FileChecks:
         Raises:
             UsageError: there is no reader.
         """
-        if is_read and not self.gate.has_reader:
+        if not is_read:
+            return jobs
+        if not self.gate.has_reader:
             fix = 'Set gate.reader to "same" or to a model, or leave out --reader.'
             raise UsageError("No reader can be asked: gate.reader is off.", fix=fix)
-        return 0 if is_read else jobs
+        return 0
 
     def context(self) -> ReviewContext:
         """Return everything that verdicts currently depend on."""

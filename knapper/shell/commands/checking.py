@@ -146,11 +146,8 @@ class _Told:
                 self.legend.add(shown)
                 path = judgment.path
                 if self.with_diffs:
-                    others += [
-                        row
-                        for fix in judgment.fixes
-                        for row in verdicts.coloured(bare_lines(fix.diff))
-                    ]
+                    for fix in judgment.fixes:
+                        others += verdicts.coloured(bare_lines(fix.diff))
                 write(
                     [
                         headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")),
