@@ -85,11 +85,12 @@ def test_it_says_what_it_cannot_read_and_whom_it_cannot_ask(
     root = alone(tmp_path)
     _run(root, workspace, "init")
     (workspace / "letta.af").write_text('{"agents": [], "blocks": [], "tools": []}')
-    refused = reduced(root, "agents", "import", "letta.af", cwd=workspace)
+    home = {"HOME": str(root.parent)}
+    refused = reduced(root, "agents", "import", "letta.af", cwd=workspace, environment=home)
     assert refused.returncode == 1
     assert "expected the file of an agent: `format` is knapper-agent" in refused.stderr
     assert "Letta" not in refused.stderr
-    environment = {"HOME": str(root.parent), "KNAPPER_GROWTH_MAKER": "strong"}
+    environment = {**home, "KNAPPER_GROWTH_MAKER": "strong"}
     with scripted([Ask(create(COUNT_VOWELS)), Repeat(Say("It was not made."))]) as model:
         typed = ("run", *flags(model), "-y", "--message", "Count.")
         done = reduced(root, *typed, cwd=workspace, environment=environment)
