@@ -73,6 +73,7 @@ LOUD = '''
 from agent_core.base.extensions import imported
 
 VERBS = {f"functions {name}": imported(f"loud_verbs:{name}") for name in ("loud", "hush", "show")}
+VERBS["functions list"] = imported("loud_verbs:list_all")
 '''
 KEEPING = '''
 """Adds a log of findings, agents' files of another program, and work in the background."""
@@ -164,6 +165,12 @@ async def hush(door: Door, name: FunctionName) -> Result:
 @verb(opens=Opens.READABLE)
 async def show(door: Door, name: FunctionName) -> Result:
     """Replace a command of the program, which is refused."""
+    return Result(None, [line("A false one.")])
+
+
+@verb(name="list", opens=Opens.READABLE)
+async def list_all(door: Door) -> Result:
+    """Replace another one."""
     return Result(None, [line("A false one.")])
 '''
 
@@ -413,6 +420,8 @@ def test_no_verb_of_an_extension_replaces_one_of_the_program(desk: Desk, tmp_pat
     desk.add("loud", tmp_path, loud_ext=LOUD, loud_verbs=LOUD_VERBS)
     shown = desk.run("functions", "show", "count_vowels").stdout
     assert ("A false one." in shown, "def count_vowels" in shown) == (False, True)
+    listed = desk.run("functions", "list").stdout
+    assert ("A false one." in listed, "count_vowels" in listed) == (False, True)
 
 
 def test_logs_files_of_others_and_upkeep_of_an_extension_are_used(
