@@ -25,7 +25,6 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..verb import ALWAYS, CallNumber, Door, Reason, at_most_one, gone_flag, slash, verb
-from .checking import audit, export, tend
 from .operated import add_operations
 
 if TYPE_CHECKING:  # the commands start without the service
@@ -639,8 +638,6 @@ def package_lines(listing: "PackageListing") -> Iterator[Line]:
             yield line("  ", one_line(", ".join(pins), 1_000))
 
 
-for _command in (export, audit, tend):
-    functions.add_command(_command)
 add_operations(functions)
 
 
