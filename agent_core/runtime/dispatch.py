@@ -42,6 +42,7 @@ from .entries import (
     unwrapped,
 )
 from .reply_work import ReplyWork
+from .shared_debugger import shared_slot
 from .source import ModelFunction, ToolSource, ToolSources
 from .turn import MAX_CALLS, Turn
 from .turn import Interrupted as StopRequested
@@ -308,7 +309,8 @@ class WorkspaceFunctions(ToolSource):
         outcome: CallOutcome
         missing, was_refused = "", False
         near = dict.fromkeys(record.size_notes())
-        watch = Watch(self._sandbox.debugging, slot=turn.questions.slot)
+        debugging = self._sandbox.debugging
+        watch = Watch(debugging, slot=shared_slot(turn, debugging.slot))
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
             async with turn.ending.interruption:

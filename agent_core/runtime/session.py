@@ -40,7 +40,11 @@ from agent_core.storage.journal import AnswerEntry, ParkedEntry, ReplyEntry, rea
 
 from .entries import (
     AFTER,
+    EXPECTS,
+    MAX_STEPS,
+    MODEL,
     ONLY,
+    POLICY,
     RECEIPT_KINDS,
     RECORD_KINDS,
     MessageProtocol,
@@ -386,6 +390,12 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
     kept = {
         key: claimed.event.payload.get(key)
         for key in ("thread", "owes", "hops", "from", "trace", ONLY)
+    }
+    # What its sender chose for the turn counts for the one that goes on with it, whoever runs that.
+    kept |= {
+        key: claimed.event.payload[key]
+        for key in (POLICY, EXPECTS, MODEL, MAX_STEPS)
+        if key in claimed.event.payload
     }
     if claimed.event.kind == "message" or claimed.event.payload.get("text"):
         kept["text"] = one_line(str(claimed.event.payload.get("text", "")), _SAID_CHARS)

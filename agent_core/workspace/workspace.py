@@ -566,7 +566,8 @@ class Workspace:
                 deps, line, memory, verify=verify, resources=resources, is_behind=is_behind
             )
             agent.restarts = answers
-            agent.on_turn(partial(runner.ring, folder))
+            others = partial(is_anyone_else_here, folder)
+            agent.on_turn(partial(runner.ring, folder), others)
             await agent.restore()
             self._agents.hold(agent, resources)
             stack.pop_all()

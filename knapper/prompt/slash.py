@@ -84,7 +84,7 @@ from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import BODY, TAG
 
 from . import modes, slash_shell, undo
-from .conversation import Conversation, RunCommand, made_line
+from .conversation import Conversation, RunCommand, SentLine, made_line
 from .menu import address_lines
 from .slash_shell import PromptDoor, result_lines, run_shell, show
 
@@ -468,6 +468,11 @@ async def _break(conversation: Conversation, words: str) -> None:
                 else "No function is running."
             )
             conversation.voice.lines([line(("dim", f"  {message}"))])
+        case "here" if not arguments:
+            debugger = conversation.voice.debugger
+            if debugger is None:
+                raise UsageError("No debugger is attached here, so nothing can be stepped.")
+            await conversation.agent.take_over_stop(debugger)
         case "clear":
             target = arguments.strip()
             name, _, number = target.partition(":")
@@ -585,7 +590,9 @@ async def during(conversation: Conversation, text: str) -> None:
     """Process a line while a turn runs. A message is delivered at its next step; some commands wait for its end."""
     text = long_form(conversation, text)
     if not is_command(text):
-        await conversation.say_meanwhile(message_of(conversation, _unescape(text)))
+        ran = [*conversation.ran]
+        message = message_of(conversation, _unescape(text))
+        await conversation.say_meanwhile(message, SentLine(text, ran))
         return
     text = as_sent(text).strip()
     entry = BY_NAME.get(_name(text))
