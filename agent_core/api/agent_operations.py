@@ -519,7 +519,7 @@ async def waiting(asked: Asked, line: Line) -> object:
     in_a_conversation=True,
 )
 async def edit_waiting(asked: Asked, line: Line, event: str, new_text: NewText) -> object:
-    """Replace the words of a message that waits; what was attached stays. Only its sender may, until a turn takes it."""
+    """Replace the words of a message that waits; what was attached stays. Only its sender may."""
     if asked.identity is OWNER:
         check_message(new_text.text)
     row = await _waiting(asked, line).edit(event, new_text.text)

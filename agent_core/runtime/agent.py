@@ -170,10 +170,13 @@ _PRECEDENCE_S: Final = 1.0
 _OFFER_S: Final = 3.0  # how long others have to take up a message for which no model is here
 _MOST_STEPS: Final = 1_000_000
 _OTHER_MODEL: Final = (
-    "The message asks for the model {}, which cannot be had in the process that answers it ({}) Its own answers."
+    "The message asks for the model {}, which cannot be opened in the process that answers it"
+    " ({}) Its own model answers."
 )
 _HANDED_OVER: Final = "No model can answer here ({}) Another window that has one is asked to."
-_WITHDRAWN: Final = "The message was taken back in another window before a turn had it: nothing answers it."
+_WITHDRAWN: Final = (
+    "The message was taken back in another window before a turn had it: nothing answers it."
+)
 _MISSED_LIMIT: Final = 20  # turns that are told of at once
 _SENT_LIMIT: Final = 1_000  # messages that are known to come from here
 # The user's message comes before those of other agents, but not before its own turn that was cut off.
@@ -1176,9 +1179,7 @@ class Agent:
         self._turns.ring = ring
         self._turns.has_others = has_others
 
-    async def say_during_turn(
-        self, message: str, *, pictures: Sequence[PictureSource] = ()
-    ) -> str:
+    async def say_during_turn(self, message: str, *, pictures: Sequence[PictureSource] = ()) -> str:
         """Store a message that the running turn picks up at its next step, and return its id."""
         kept = await self._keep(pictures)
         id = await self._turns.post(self._post(message, pictures=kept))
@@ -1191,6 +1192,16 @@ class Agent:
         if is_back:
             self._turns.ring()
         return is_back
+
+    @property
+    def has_others(self) -> bool:
+        """True if other processes of this machine answer messages here, too."""
+        return self._turns.has_others()
+
+    @property
+    def has_own_terms(self) -> bool:
+        """True if this window chose a model, a limit of steps or a policy for the turns that it begins."""
+        return bool(self.models.chosen or self.model_flag or self.max_steps or self.policy)
 
     @property
     def is_following(self) -> bool:
@@ -1259,7 +1270,8 @@ class Agent:
             payload[POLICY] = self.policy_now.to_json()
         if self.max_steps:
             payload[MAX_STEPS] = self.max_steps
-        if model := self.models.chosen or self.model_flag:
+        model = self.models.chosen or self.model_flag
+        if model:
             payload[MODEL] = model
         if self._begins is not None:
             payload |= {POLICY: self._begins[0].to_json(), EXPECTS: self._begins[1].to_json()}

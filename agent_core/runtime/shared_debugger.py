@@ -46,7 +46,7 @@ class StoppedTurn(Protocol):
 
 
 class SharedDebugger:
-    """The debugger of a turn that runs here: it is asked until another window takes a stop over, which is asked then."""
+    """The debugger of a turn that runs here: it is asked, until another window takes a stop over."""
 
     def __init__(self, debugger: "Debugger", store: ApprovalStore, turn: StoppedTurn) -> None:
         self._here = debugger

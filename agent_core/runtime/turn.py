@@ -73,11 +73,10 @@ if TYPE_CHECKING:
     from agent_core.base.clock import Clock
     from agent_core.base.messages import Call
     from agent_core.functions.debug import DebuggerSlot
-
-    from .shared_debugger import SharedDebugger
     from agent_core.storage.picture_files import PictureFiles
 
     from .reply_work import ReplyWork
+    from .shared_debugger import SharedDebugger
     from .turn_end import Ended, GoOn
 
 

@@ -11,7 +11,9 @@ from agent_core.storage import own_folder
 from agent_core.storage.folder import open_lock
 
 _LOCK: Final = "present.lock"
-_held: Final[dict[Path, list[int]]] = {}  # by state folder: a process may have a workspace open twice
+_held: Final[
+    dict[Path, list[int]]
+] = {}  # by state folder: a process may have a workspace open twice
 
 
 @contextmanager

@@ -48,6 +48,7 @@ from agent_core.storage.agent_store import HELPER_RUN, PASSING
 from agent_core.storage.picture_files import PictureFiles
 
 from . import scaffold
+from .presence import is_anyone_else_here
 from .state_store import open_state
 
 if TYPE_CHECKING:  # each part is imported on first use

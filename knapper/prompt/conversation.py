@@ -295,7 +295,10 @@ class Conversation:
         """Send a message to the running turn. If the turn ends before the message is stored, start another turn."""
         id = await self.agent.say_during_turn(message, pictures=self._take_pictures())
         self.waits[id] = sent_line
-        self.voice.lines([line(("dim", "  delivered at the next step; ↑ takes it back"))])
+        terms = ""
+        if self.agent.is_following and self.agent.has_own_terms:
+            terms = "; the turn keeps the model and mode with which it began in another window"
+        self.voice.lines([line(("dim", f"  delivered at the next step; ↑ takes it back{terms}"))])
         if not self.busy:
             await self.take_up_waiting()
             await self.settle_later()

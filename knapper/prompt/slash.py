@@ -444,6 +444,11 @@ _KEYS = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end t
 _SAME = "The model is the same as before."
 _MOST_MODELS = 30
 _SHOWN = 20  # lines shown of a message that is sent again: it may include the text of files
+_RUNS_ELSEWHERE = "What runs now runs in another window: type /break now there."
+_STOPS_HERE = (
+    "It stops what is called in turns that begin in this window. For those of another window, set it there:"
+    " the stop shows here, too, and /break here steps it."
+)
 _NOBODY = "No debugger is attached here: breakpoints record values, and the answer includes them."
 
 
@@ -462,11 +467,10 @@ async def _break(conversation: Conversation, words: str) -> None:
             if conversation.workspace.debugging.slot.debugger is None:
                 raise UsageError("No debugger is attached here, so nothing can be stopped.")
             reached = conversation.workspace.debugging.break_now()
-            message = (
-                f"stopping {', '.join(reached)} at its next line"
-                if reached
-                else "No function is running."
-            )
+            message = f"stopping {', '.join(reached)} at its next line"
+            if not reached:
+                is_elsewhere = conversation.agent.is_following
+                message = _RUNS_ELSEWHERE if is_elsewhere else "No function is running."
             conversation.voice.lines([line(("dim", f"  {message}"))])
         case "here" if not arguments:
             debugger = conversation.voice.debugger
@@ -493,6 +497,8 @@ async def _break(conversation: Conversation, words: str) -> None:
             )
         case _:
             _show_placed(conversation, _arm(conversation, words))
+            if conversation.agent.is_following or conversation.agent.has_others:
+                conversation.voice.lines([line(("dim", f"  {_STOPS_HERE}"))])
 
 
 def _arm(conversation: Conversation, words: str, *, once: bool = False) -> Placed:

@@ -928,9 +928,6 @@ async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
         case "<conversation>":
             rows = await workspace.conversations(conversation.agent.name).list()
             offers = [(row.id, row.name) for row in rows if row.line != conversation.agent.line]
-        case "<message>":
-            waiting = WaitingMessages(workspace.store, line_named(conversation.agent.line))
-            offers = [(short_id(row.id), in_short(row.text)) for row in await waiting.list()]
         case "<call>":
             offers = [(str(call.number), call.name) for call in reversed(conversation.log.calls)]
         case "<model>":
@@ -944,5 +941,11 @@ async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
             }
             offers = [*(others | named).items()]
         case _:
-            offers = []
+            offers = await _messages(conversation) if kind == "<message>" else []
     return offers
+
+
+async def _messages(conversation: Conversation) -> Offers:
+    """Return the messages that wait."""
+    waiting = WaitingMessages(conversation.workspace.store, line_named(conversation.agent.line))
+    return [(short_id(row.id), in_short(row.text)) for row in await waiting.list()]

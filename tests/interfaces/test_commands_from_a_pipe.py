@@ -24,6 +24,7 @@ SHOWS = {
     "memory": ["", "human", "history", "history human", "search tea", "section", "section a"],
     "agents": ["", "tree"],
     "conversations": ["", "hello"],
+    "waiting": [""],
     "log": ["", "--last 1", "--all --since 2026-01-01"],
     "changes": [""],
     "cost": ["", "day", "turn"],
@@ -85,6 +86,7 @@ DOES_MORE = {
     "undo": [""],
     "new": [""],
     "conversations": ["delete hello", "undelete hello"],
+    "waiting": ["edit 123456 x", "withdraw 123456"],
     "open": ["main"],
     "branch": [""],
     "name": ["another"],
@@ -96,6 +98,7 @@ NEEDS_USER = [
     "/create fresh",
     f"/edit {NAME}",
     "/break now",
+    "/break here",
     "/memory edit human",
     "/shell touch kept",
 ]

@@ -44,10 +44,9 @@ def said(model: ScriptedModel) -> str:
 def listed(screen: Terminal, text: str) -> str:
     """Return the id of a message that `/waiting` shows."""
     screen.line("/waiting")
-    screen.wait(lambda: bool(found := re.search(rf"(\w{{6}})  {text}", screen.scrolled())), text)
-    found = re.search(rf"(\w{{6}})  {text}", screen.scrolled())
-    assert found is not None
-    return found[1]
+    row = re.compile(rf"(\w{{6}})  {text}")
+    screen.wait(lambda: bool(row.search(screen.scrolled())), text)
+    return row.findall(screen.scrolled())[-1]
 
 
 def test_up_on_an_empty_line_takes_the_last_message_back_to_edit_it(
@@ -59,7 +58,9 @@ def test_up_on_an_empty_line_takes_the_last_message_back_to_edit_it(
         screen.line("twoo")
         screen.wait_for("takes it back")
         screen.type(UP)
-        screen.wait(lambda: any("› twoo" in row for row in screen.screen()[-4:]), "twoo in the line")
+        screen.wait(
+            lambda: any("› twoo" in row for row in screen.screen()[-4:]), "twoo in the line"
+        )
         screen.type("\x7f, and three" + ENTER)
         screen.wait_for("heard two, and three to its end")
         assert "twoo" not in said(model)

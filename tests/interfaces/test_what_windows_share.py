@@ -130,9 +130,7 @@ def test_a_message_is_answered_with_what_its_sender_chose_if_another_process_ans
         screen.line("slow one " * 3)
         screen.wait_for("heard")
         options = ("--model", "other", "--max-steps", "1", "--mode", "plan")
-        with terminal(
-            "run", *flags(model), *options, "--message", "count two", cwd=root
-        ) as sender:
+        with terminal("run", *flags(model), *options, "--message", "count two", cwd=root) as sender:
             screen.wait(lambda: "count two" in waiting(root), "it waits")
             os.kill(sender.process.pid, signal.SIGKILL)
         screen.wait_for("› count two")
@@ -147,9 +145,7 @@ def waiting(root: Path) -> str:
     return knapper("waiting", "list", cwd=root).stdout
 
 
-def test_a_window_without_a_model_hands_its_message_over(
-    root: Path, model: ScriptedModel
-) -> None:
+def test_a_window_without_a_model_hands_its_message_over(root: Path, model: ScriptedModel) -> None:
     nobody = ("--base-url", "http://127.0.0.1:9/v1", "--model", "scripted")
     with window(model, root) as screen:
         ran = knapper("run", *nobody, "--message", "two", cwd=root)

@@ -43,7 +43,7 @@ def waiting() -> None:
 
 @slash(
     "waiting [edit ID TEXT | withdraw ID]",
-    "List the messages that wait for a turn, to edit or take back; ↑ on an empty line takes your last one back into it.",
+    "List the messages that wait for a turn, to edit or take back; ↑ on an empty line takes your last one back.",
     takes="edit withdraw, <message>",
     shows="(?!(?:edit|withdraw) ).*",
     in_turn=True,
@@ -64,7 +64,12 @@ async def list_(door: Door, *, agent: OfAgent, conversation: OfConversation) -> 
 @verb(waiting, opens=Opens.NOTHING, scopes=("chat",))
 @click.argument("text", nargs=-1, required=True, metavar="TEXT")
 async def edit(
-    door: Door, id: MessageId, text: tuple[str, ...], *, agent: OfAgent, conversation: OfConversation
+    door: Door,
+    id: MessageId,
+    text: tuple[str, ...],
+    *,
+    agent: OfAgent,
+    conversation: OfConversation,
 ) -> Result:
     """Replace what was typed in a message that waits; what was attached to it stays. Only who sent it may."""
     async with door.state() as state:

@@ -7,7 +7,7 @@ import httpx2
 from agent_core import connect
 from tests.kit import Repeat, Say, ScriptedModel, Seen, Step
 
-from .conftest import Served, Serve, ends
+from .conftest import Serve, Served, ends
 
 AGENT = "/api/v1/agents/main"
 
