@@ -219,7 +219,7 @@ class CallStopped(_Base):
     """A function stands still at a debugger, at a `place` and for a reason; `stop` has what a debugger shows of it.
 
     It waits as a `question`: a window that takes it over answers that. Another one than its own steps it if it
-    `is_elsewhere`.
+    `is_elsewhere`; the `window` is the one that set its breakpoint, if that is another one, too.
     """
 
     type: ClassVar[str] = "stopped"
@@ -229,6 +229,7 @@ class CallStopped(_Base):
     why: str
     stop: dict[str, Any] = field(default_factory=dict)  # Any: JSON
     is_elsewhere: bool = False
+    window: str = field(default="", metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,7 +94,7 @@ from .event_fold import EventFold
 from .live_feed import LiveFeed
 from .message_protocol import is_readable
 from .session import GO_ON, SENT, STOPPED, AgentSession, closing_answers, is_reply, settle
-from .shared_debugger import FollowedStops
+from .shared_debugger import FollowedStops, OwnDebugger
 from .turn import Account, Emit, OwnName, Turn, TurnGroup, TurnJournal, TurnOrigin, TurnQuestions
 from .turn_end import Ended
 from .turn_follower import TurnFollower
@@ -211,6 +211,7 @@ class TurnRunner:
     has_others: Callable[[], bool] = lambda: False  # whether other processes answer messages here
     offered_since: float | None = None  # when our message was left to others, as no model is here
     stops: FollowedStops | None = None  # of the turn that is followed
+    own_debugger: OwnDebugger | None = None  # of this window
 
     @property
     def name(self) -> str:
@@ -338,7 +339,7 @@ class TurnRunner:
             if approver
             else None
         )
-        self.stops = stops = FollowedStops(self.store)
+        self.stops = stops = FollowedStops(self.store, self.own_debugger)
 
         def tell(event: events.Event) -> None:
             if self.turn is None:  # else the turn asks itself
@@ -1194,11 +1195,6 @@ class Agent:
         return is_back
 
     @property
-    def has_others(self) -> bool:
-        """True if other processes of this machine answer messages here, too."""
-        return self._turns.has_others()
-
-    @property
     def has_own_terms(self) -> bool:
         """True if this window chose a model, a limit of steps or a policy for the turns that it begins."""
         return bool(self.models.chosen or self.model_flag or self.max_steps or self.policy)
@@ -1207,6 +1203,10 @@ class Agent:
     def is_following(self) -> bool:
         """True if another process runs a turn that is told of here, or will answer a message of this window."""
         return self._turns.following is not None and self._turns.turn is None
+
+    def step_with(self, window: str, debugger: Debugger) -> None:
+        """Step what stops at breakpoints of this `window` in other processes."""
+        self._turns.own_debugger = OwnDebugger(window, debugger, self.snapshot)
 
     async def take_over_stop(self, debugger: Debugger) -> None:
         """Step a function here that stands still in this conversation.

@@ -310,7 +310,7 @@ class WorkspaceFunctions(ToolSource):
         missing, was_refused = "", False
         near = dict.fromkeys(record.size_notes())
         debugging = self._sandbox.debugging
-        watch = Watch(debugging, slot=shared_slot(turn, debugging.slot))
+        watch = Watch(debugging, slot=await shared_slot(turn, debugging, snapshot))
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
             async with turn.ending.interruption:

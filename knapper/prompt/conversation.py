@@ -53,6 +53,7 @@ from agent_core.operations.spending import Spending
 from agent_core.runtime.agent import UNANSWERED, Agent, Origin
 from agent_core.runtime.entries import JOB, PIPE
 from agent_core.runtime.session import GO_ON
+from agent_core.runtime.shared_debugger import end_breakpoints, tell_breakpoints
 from agent_core.runtime.turn import Interrupted, Interruption
 from agent_core.storage import MAIN, STATE, line_of
 from agent_core.storage.picture_files import PictureFiles
@@ -116,6 +117,7 @@ class Conversation:
         self.log = CallLog(is_full=workspace.settings.repl.show == "full")
         self.log.pictures = PictureFiles(workspace.root / STATE)
         self.began = time.time()
+        self._step_here()
         self.touched: dict[str, None] = {}
         """Names of functions and helpers that may have been changed in this session."""
         self.spending = Spending(workspace.root, workspace.settings.models)
@@ -142,6 +144,16 @@ class Conversation:
         self._held: list[FunctionsChanged] | None = None
         self._saved_by = "outside"
         self.commanded = ""  # the running command, as typed
+
+    def _step_here(self) -> None:
+        """Have what stops at breakpoints of this window in other processes stepped here."""
+        if self.voice.debugger is not None:
+            self.agent.step_with(self.workspace.debugging.window, self.voice.debugger)
+
+    async def tell_breakpoints(self) -> None:
+        """Tell other windows which breakpoints are set here."""
+        snapshot = self.workspace.functions.registry.snapshot()
+        await tell_breakpoints(self.workspace.debugging, self.workspace.store, snapshot)
 
     def touch(self, names: Iterable[str]) -> None:
         """Record that functions or helpers with these names may have changed."""
@@ -181,6 +193,7 @@ class Conversation:
         self.agent.max_steps = before.max_steps
         self.agent.model_flag = before.model_flag
         self.voice.agent = self.agent.name
+        self._step_here()
         await before.aclose()
         if (
             self.voice.is_attended
@@ -632,6 +645,8 @@ async def opened(
             yield conversation
         finally:
             quiet()
+            if voice.debugger is not None:
+                await end_breakpoints(workspace.debugging, workspace.store)
 
 
 @asynccontextmanager

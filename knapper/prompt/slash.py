@@ -445,10 +445,6 @@ _SAME = "The model is the same as before."
 _MOST_MODELS = 30
 _SHOWN = 20  # lines shown of a message that is sent again: it may include the text of files
 _RUNS_ELSEWHERE = "What runs now runs in another window: type /break now there."
-_STOPS_HERE = (
-    "It stops what is called in turns that begin in this window. For those of another window, set it there:"
-    " the stop shows here, too, and /break here steps it."
-)
 _NOBODY = "No debugger is attached here: breakpoints record values, and the answer includes them."
 
 
@@ -497,8 +493,8 @@ async def _break(conversation: Conversation, words: str) -> None:
             )
         case _:
             _show_placed(conversation, _arm(conversation, words))
-            if conversation.agent.is_following or conversation.agent.has_others:
-                conversation.voice.lines([line(("dim", f"  {_STOPS_HERE}"))])
+    if words not in ("", "now", "here"):
+        await conversation.tell_breakpoints()
 
 
 def _arm(conversation: Conversation, words: str, *, once: bool = False) -> Placed:
@@ -536,6 +532,7 @@ async def _debug(conversation: Conversation, words: str) -> None:
         return
     if not arguments:
         _show_placed(conversation, _arm(conversation, name, once=True))
+        await conversation.tell_breakpoints()
         return
     async with conversation.command():
         door = PromptDoor(conversation)

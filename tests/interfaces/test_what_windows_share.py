@@ -164,3 +164,35 @@ def test_where_nobody_else_is_a_window_without_a_model_says_so_at_once(
     assert ran.returncode != 0
     assert "No model can answer here" not in ran.stderr
     print(f"{time.monotonic() - before:.1f} s")
+
+
+def test_a_breakpoint_of_a_prompt_stops_a_turn_that_another_process_runs(
+    root: Path, model: ScriptedModel
+) -> None:
+    with window(model, root) as screen, ThreadPoolExecutor(1) as thread:
+        screen.do("/break count_vowels", "● 1: count_vowels")
+        ran = thread.submit(knapper, "run", *flags(model), "--message", "count them", cwd=root)
+        screen.wait_for("(debug)")
+        screen.do("text = 'aaaa'", "text")
+        screen.line("c")
+        done = ran.result(patience_s())
+        assert "counted 4" in done.stdout, done.stderr
+        screen.wait_for("counted 4")
+        screen.do("/break clear", "cleared")
+        again = knapper("run", *flags(model), "--message", "count them", cwd=root)
+        assert "counted 5" in again.stdout
+
+
+def test_a_breakpoint_of_a_prompt_that_was_killed_stops_nothing_for_long(
+    root: Path, model: ScriptedModel
+) -> None:
+    with window(model, root) as screen:
+        screen.do("/break count_vowels", "● 1: count_vowels")
+        os.kill(screen.process.pid, signal.SIGKILL)
+        screen.process.wait(patience_s())
+    ran = knapper("run", *flags(model), "--message", "count them", cwd=root)
+    assert "counted 5" in ran.stdout, ran.stderr
+    before = time.monotonic()
+    ran = knapper("run", *flags(model), "--message", "count them", cwd=root)
+    assert "counted 5" in ran.stdout, ran.stderr
+    print(f"{time.monotonic() - before:.1f} s the second time")
