@@ -366,11 +366,11 @@ class AgentHost:
         """Look at the journal again later if another process writes to one that has listeners."""
         try:
             work = await self._store.open_work()
+            for line in [line for line in self._listening if self._is_heard(line)]:
+                await self.tell_waiting(line)
         except StorageError as error:
             self._warn_all("", error)
             return
-        for line in [line for line in self._listening if self._is_heard(line)]:
-            await self.tell_waiting(line)
         running = {open_turn.line for open_turn in work if open_turn.is_running}
         elsewhere = running - {*self._runner.running}
         for name in elsewhere - self._passed_on:
@@ -466,12 +466,14 @@ class AgentHost:
 
     async def tell_waiting(self, line: str) -> None:
         """Tell the listeners of a conversation which messages wait now that did not, or read otherwise, or are gone."""
+        if not self._is_heard(line):
+            return
         known = self._waiting.get(line, {})
         now = {event.message_id: event for event in await waiting_events(self._store, line)}
-        if self._is_heard(line):
-            self._waiting[line] = now
+        self._waiting[line] = now
         for id, event in now.items():
-            if known.get(id) != event:
+            is_news = known.get(id) != event
+            if is_news and await self._store.turn_of(id, line) is None:
                 self._tell(line, event)
         for id in known.keys() - now.keys():
             if not await self._store.is_there(id):  # else a turn has it, which tells of it

@@ -646,7 +646,13 @@ class TurnRunner:
             yield
         finally:
             if is_changed:
-                await self.loop.model_session.change(before)
+                await self._change_back(turn, before)
+
+    async def _change_back(self, turn: Turn, model: str | None) -> None:
+        try:
+            await self.loop.model_session.change(model)
+        except KnapperError as error:  # the turn has its answer: the other model stays
+            turn.tell(events.Warned(message=error.message, fix=error.fix))
 
     async def _took(self, claimed: ClaimedTurn, message: str) -> bool:
         return bool(message) and claimed.id == await self.store.turn_of(message, self.line)
@@ -1195,9 +1201,14 @@ class Agent:
         return is_back
 
     @property
+    def has_others(self) -> bool:
+        """True if other processes of this machine answer messages here, too."""
+        return self._turns.has_others()
+
+    @property
     def has_own_terms(self) -> bool:
-        """True if this window chose a model, a limit of steps or a policy for the turns that it begins."""
-        return bool(self.models.chosen or self.model_flag or self.max_steps or self.policy)
+        """True if this window chose a model with a command, or a policy, for the turns that it begins."""
+        return bool(self.models.chosen) or self.policy_now != DEFAULT
 
     @property
     def is_following(self) -> bool:

@@ -123,6 +123,7 @@ class SharedDebugger:
                 await self._store.take_answer(id)
             if command is not None:
                 return command
+            stop = replace(stop, message="")  # who steps from now on sees where it stands
 
     async def _first(self, id: str, stop: DebugStop) -> Command | None:
         """Return the first command; None if another window steps from now on."""
@@ -199,6 +200,8 @@ class FollowedStops:
             case events.CallStopped():
                 self._end_asking()
                 self._stop = event
+                if not event.is_elsewhere:  # the window that runs it has taken it back
+                    self._debugger = None
                 if self._debugger is not None:
                     self._asking = asyncio.create_task(self._ask(event, self._debugger))
                 elif self._own is not None and event.window == self._own.window:

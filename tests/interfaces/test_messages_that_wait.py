@@ -46,7 +46,7 @@ def listed(screen: Terminal, text: str) -> str:
     screen.line("/waiting")
     row = re.compile(rf"(\w{{6}})  {text}")
     screen.wait(lambda: bool(row.search(screen.scrolled())), text)
-    return row.findall(screen.scrolled())[-1]
+    return str(row.findall(screen.scrolled())[-1])
 
 
 def test_up_on_an_empty_line_takes_the_last_message_back_to_edit_it(
@@ -58,9 +58,7 @@ def test_up_on_an_empty_line_takes_the_last_message_back_to_edit_it(
         screen.line("twoo")
         screen.wait_for("takes it back")
         screen.type(UP)
-        screen.wait(
-            lambda: any("› twoo" in row for row in screen.screen()[-4:]), "twoo in the line"
-        )
+        screen.wait_count("› twoo", 2)
         screen.type("\x7f, and three" + ENTER)
         screen.wait_for("heard two, and three to its end")
         assert "twoo" not in said(model)

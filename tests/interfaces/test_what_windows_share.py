@@ -17,6 +17,7 @@ from tests.kit.waiting import patience_s
 from .support import COUNT_VOWELS, flags
 from .test_two_windows import window
 
+STANDS = "■ count_vowels  functions/words.py"
 CALL = Wanted("count_vowels", {"text": "queueing"})
 
 
@@ -41,6 +42,7 @@ def model() -> Iterator[ScriptedModel]:
 @pytest.fixture(autouse=True)
 def root(tmp_path: Path, model: ScriptedModel) -> Path:
     (tmp_path / "functions").mkdir()
+    (tmp_path / "knapper.toml").write_text("")
     (tmp_path / "functions" / "words.py").write_text(COUNT_VOWELS)
     return tmp_path
 
@@ -73,13 +75,15 @@ def test_another_window_takes_a_stop_over_steps_and_gives_it_back(
         second.wait_for("(debug)")
         first.wait_for("It is stepped in another window.")
         second.do("p text", "queueing")
-        second.do("text = 'aaa'", "text")
+        second.line("text = 'aaa'")
+        second.do("p text + 'z'", "aaaz")
         first.line("/break here")
-        first.wait_count("(debug)", 2)
-        first.do("p text", "aaa")
+        first.wait_count(STANDS, 2)
+        first.do("p text + 'y'", "aaay")
         first.line("c")
         for screen in (first, second):
-            screen.wait_for("counted 3")
+            screen.wait_for("∙ 2 steps")
+            assert "counted 3" in screen.scrolled()
         second.do("/break here", "No function is stopped in another window.")
 
 
@@ -93,7 +97,7 @@ def test_a_window_that_leaves_lets_go_of_the_stop_that_it_stepped(
             second.wait_for("(debug)")
             os.kill(second.process.pid, signal.SIGHUP)
             second.process.wait(patience_s())
-        first.wait_count("(debug)", 2)
+        first.wait_count(STANDS, 2)
         first.line("c")
         first.wait_for("counted 5")
 
@@ -104,13 +108,13 @@ def test_a_half_typed_line_survives_what_comes_from_another_window(
     with window(model, root) as first, window(model, root) as second:
         second.type("I was about to sa")
         first.line("slow one")
-        second.wait_for("heard slow one to its end")
+        second.wait_for("∙ 1 step")
         (root / "functions" / "more.py").write_text(
             COUNT_VOWELS.replace("count_vowels", "count_more")
         )
         second.wait_for("count_more")
         second.type("y this" + ENTER)
-        second.wait_for("heard I was about to say this to its end")
+        second.wait_for("heard I was about to say this")
 
 
 def test_ctrl_c_says_in_both_windows_that_the_turn_ended(root: Path, model: ScriptedModel) -> None:
@@ -127,7 +131,7 @@ def test_a_message_is_answered_with_what_its_sender_chose_if_another_process_ans
 ) -> None:
     """The sender is killed while its message waits."""
     with window(model, root) as screen, ThreadPoolExecutor(1) as thread:
-        screen.line("slow one " * 3)
+        screen.line("slow one " * 12)
         screen.wait_for("heard")
         options = ("--model", "other", "--max-steps", "1", "--mode", "plan")
         with terminal("run", *flags(model), *options, "--message", "count two", cwd=root) as sender:
@@ -146,9 +150,8 @@ def waiting(root: Path) -> str:
 
 
 def test_a_window_without_a_model_hands_its_message_over(root: Path, model: ScriptedModel) -> None:
-    nobody = ("--base-url", "http://127.0.0.1:9/v1", "--model", "scripted")
     with window(model, root) as screen:
-        ran = knapper("run", *nobody, "--message", "two", cwd=root)
+        ran = knapper("run", "--message", "two", cwd=root)
         assert ran.returncode == 0, ran.stderr
         assert "heard two to its end" in ran.stdout
         assert "No model can answer here" in ran.stderr
@@ -158,9 +161,8 @@ def test_a_window_without_a_model_hands_its_message_over(root: Path, model: Scri
 def test_where_nobody_else_is_a_window_without_a_model_says_so_at_once(
     root: Path, model: ScriptedModel
 ) -> None:
-    nobody = ("--base-url", "http://127.0.0.1:9/v1", "--model", "scripted")
     before = time.monotonic()
-    ran = knapper("run", *nobody, "--message", "two", cwd=root)
+    ran = knapper("run", "--message", "two", cwd=root)
     assert ran.returncode != 0
     assert "No model can answer here" not in ran.stderr
     print(f"{time.monotonic() - before:.1f} s")

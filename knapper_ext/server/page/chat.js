@@ -23,8 +23,8 @@ function heard(state, event) {
     const place = at(entry.key), kept = number ? { ...entry, last: number } : entry;
     place < 0 ? entries.push(kept) : (entries[place] = { ...entries[place], ...kept });
   };
-  let { running, used, first, said, waits, asked, unread } = state;
-  const takenUp = (id) => { unread = unread.filter((message) => message.id !== id); };
+  let { running, used, first, said, waits, asked, unread, taken } = state;
+  const takenUp = (id) => { unread = unread.filter((message) => message.id !== id); taken = [...taken.slice(-99), id]; };
   switch (event.type) {
     case "history": return { ...state, entries: event.entries, first: event.first, running: event.running, used: "", unread: [], said: "", waits: "" };
     case "kept": return { ...state, entries: state.entries.map((entry) => (entry.isPiece ? { ...entry, isPiece: false, last: number } : entry)) };
@@ -41,6 +41,7 @@ function heard(state, event) {
       break;
     case "message":
       if (!event.turn) {
+        if (taken.includes(event.message_id)) break; // it was told of before the turn that has it, and came later
         const message = { id: event.message_id, text: event.message, origin: event.origin };
         unread = unread.some(({ id }) => id === message.id) ? unread.map((old) => (old.id === message.id ? message : old)) : [...unread, message];
         break;
@@ -83,7 +84,7 @@ function heard(state, event) {
       put(receiptOf(event));
       break;
   }
-  return { entries, running, used, first, said, waits, asked, unread, turn: event.turn || state.turn };
+  return { entries, running, used, first, said, waits, asked, unread, taken, turn: event.turn || state.turn };
 }
 
 const endOf = ({ turn, reason }) => ({ key: `${turn}:why`, kind: "notice", text: `The turn ended: ${reason}.`, reason });
@@ -91,7 +92,7 @@ const endOf = ({ turn, reason }) => ({ key: `${turn}:why`, kind: "notice", text:
 // What the program knows that a turn did, whatever its reply says.
 const receiptOf = ({ turn, receipt, usage }) => ({ key: `${turn}:receipt`, kind: "receipt", turn, text: receipt || "", tokens: usage ? (usage.prompt_tokens || 0) + (usage.completion_tokens || 0) : 0 });
 
-const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [], unread: [] };
+const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [], unread: [], taken: [] };
 
 // What is on disk, told as it was when it happened.
 function past({ messages, ends = [], receipts = [] }) {
