@@ -21,7 +21,7 @@ from agent_core.base.policy import Policy
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.history_pages import PAGE_BYTES, Hold, hold_freely, read_page
-from agent_core.operations.waiting_messages import SHOWN_CHARS, SHOWN_LIMIT
+from agent_core.operations.waiting_messages import LIST_LIMIT, TEXT_CHARS
 from agent_core.runtime.agent import Agent
 from agent_core.runtime.entries import ONLY, POLICY
 from agent_core.runtime.event_fold import TOLD_KINDS, EventFold
@@ -890,7 +890,7 @@ async def _open_questions(
 
 async def waiting_events(store: TurnStore, line: str) -> list[events.MessageAdded]:
     """Return the messages that wait for a turn, as listeners are told of them: the first ones, each in short."""
-    rows = await store.waiting_messages(line, most=SHOWN_LIMIT, most_chars=SHOWN_CHARS)
+    rows = await store.waiting_messages(line, most=LIST_LIMIT, most_chars=TEXT_CHARS)
     told = list[events.MessageAdded]()
     for row in rows:
         origin = sender_of(row.origin)

@@ -13,8 +13,8 @@ from agent_core.views.call_log import from_words
 
 from .attachments import headline, typed_part
 
-SHOWN_LIMIT: Final = 50
-SHOWN_CHARS: Final = 4_000
+LIST_LIMIT: Final = 50
+TEXT_CHARS: Final = 4_000
 _SEARCH_LIMIT: Final = 1_200  # as many as can wait, and some that do not any more
 _ID_LEAST: Final = 6
 _SHORT_CHARS: Final = 200
@@ -48,9 +48,7 @@ class WaitingMessages:
 
     async def list(self) -> Sequence[WaitingMessage]:
         """Return the first messages that wait, the oldest first, each with the beginning of its text."""
-        return await self.store.waiting_messages(
-            self.line, most=SHOWN_LIMIT, most_chars=SHOWN_CHARS
-        )
+        return await self.store.waiting_messages(self.line, most=LIST_LIMIT, most_chars=TEXT_CHARS)
 
     async def edit(self, name: str, text: str) -> WaitingMessage:
         """Replace what was typed in a message; what was attached to it stays.

@@ -168,7 +168,7 @@ _PAUSE_S: Final = 0.05  # between looks at what another process does with a mess
 _LOOK_S: Final = 0.5  # between looks whether a process that tells of its turn still runs it
 _PRECEDENCE_S: Final = 1.0
 _OFFER_S: Final = 3.0  # how long others have to take up a message for which no model is here
-_MOST_STEPS: Final = 1_000_000
+_STEP_LIMIT: Final = 1_000_000
 _OTHER_MODEL: Final = (
     "The message asks for the model {}, which cannot be opened in the process that answers it"
     " ({}) Its own model answers."
@@ -764,7 +764,7 @@ async def fed(turn: Turn, store: str) -> AsyncIterator[None]:
 def _steps_in(payload: Mapping[str, Any]) -> int:  # Any: JSON
     """Return the limit of steps that came with a message; 0 if none did."""
     steps = payload.get(MAX_STEPS)
-    return steps if isinstance(steps, int) and 0 < steps <= _MOST_STEPS else 0
+    return steps if isinstance(steps, int) and 0 < steps <= _STEP_LIMIT else 0
 
 
 UNANSWERED: Final = "The turn ended here: it failed, and the user has no answer to this."

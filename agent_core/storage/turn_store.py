@@ -287,11 +287,11 @@ class TurnStore(Tables):
         self, session: SqlSession, line: str, *, most: int, most_chars: int
     ) -> list[WaitingMessage]:
         """Return the first messages that wait for a turn, oldest first, each with the beginning of its text."""
-        rows = session.all(
+        sql = (
             "select id, substr(json_extract(payload, '$.text'), 1, ?3), origin, at from event"
-            " where line = ?1 and turn is null and kind = 'message' order by due, seq limit ?2",
-            *(line, most, most_chars),
+            " where line = ?1 and turn is null and kind = 'message' order by due, seq limit ?2"
         )
+        rows = session.all(sql, line, most, most_chars)
         return [WaitingMessage(id, str(text or ""), origin, at) for id, text, origin, at in rows]
 
     @query
