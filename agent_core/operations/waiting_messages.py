@@ -120,9 +120,14 @@ def in_short(text: str) -> str:
     return one_line(headline(text), _SHORT_CHARS)
 
 
-def published(row: WaitingMessage) -> dict[str, Any]:  # Any: JSON
+def published(waiting_message: WaitingMessage) -> dict[str, Any]:  # Any: JSON
     """Return a message as it is published, with from where it came."""
-    return {"event": row.id, "text": row.text, "origin": sender_of(row.origin), "at": row.at}
+    return {
+        "event": waiting_message.id,
+        "text": waiting_message.text,
+        "origin": sender_of(waiting_message.origin),
+        "at": waiting_message.at,
+    }
 
 
 def _with_text(payload: dict[str, Any], text: str) -> dict[str, Any]:  # Any: JSON

@@ -15,15 +15,13 @@ from agent_core.base import events
 from agent_core.base.errors import UsageError
 from agent_core.base.records import dataclass, from_json, replace, to_json
 from agent_core.base.untrusted import visible
-from agent_core.functions.debug import Breakpoint, Command, DebuggerSlot, DebugStop, Placed
+from agent_core.functions.debug import Breakpoint, Command, DebugStop, Placed
 from agent_core.storage import ApprovalStore, QuestionRow
 from sandbox.wire.strict_json import Malformed, read_json
 
 if TYPE_CHECKING:
     from agent_core.functions.debug import Debugger, Debugging
     from agent_core.registry.registry import Snapshot
-
-    from .turn import Turn
 
 KIND: Final = "stop"
 """The `kind` of a stored question that is a stop."""
@@ -291,24 +289,6 @@ def _read_stop(told: Mapping[str, Any], snapshot: "Snapshot | None") -> DebugSto
     modules = snapshot.modules.values() if snapshot is not None else ()
     source = next((module.text for module in modules if module.path == stop.at.path), "")
     return replace(stop, source=visible(source))
-
-
-async def shared_slot(turn: "Turn", debugging: "Debugging", snapshot: "Snapshot") -> DebuggerSlot:
-    """Return the place of a turn's debugger, whose stops all windows see.
-
-    It is empty if nobody here has one, and no other window has set a breakpoint.
-    """
-    questions = turn.questions
-    rows = questions.queue.rows
-    slot = questions.slot or debugging.slot
-    if rows is None:
-        return slot
-    if questions.debugger is None:
-        await take_up_breakpoints(debugging, rows, snapshot)
-        if slot.debugger is None and not debugging.taken_up:
-            return slot
-        questions.debugger = SharedDebugger(slot.debugger, rows, turn, debugging)
-    return DebuggerSlot(questions.debugger, slot.one_at_a_time)
 
 
 # The breakpoints of people, told to other windows as questions that nobody answers, as long as they are set.

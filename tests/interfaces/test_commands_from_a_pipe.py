@@ -38,7 +38,7 @@ DOES_MORE = {
     "create": ["fresh"],
     "edit": [NAME],
     "test": [NAME],
-    "break": [NAME, "now", "clear"],
+    "break": [NAME, "now", "here", "clear"],
     "debug": [NAME, "last"],
     "trace": [NAME],
     "release": [NAME],

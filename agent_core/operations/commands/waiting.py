@@ -104,15 +104,20 @@ async def _of(
     return waiting_messages.WaitingMessages(state.store, found, asker, door.token is None)
 
 
-def _listed(row: "WaitingMessage") -> Line:
-    from_where = call_log.from_words(storage.sender_of(row.origin))
-    about = f"  {from_where}, {shown_time(row.at, _TIME)}"
-    return line(("name", waiting_messages.short_id(row.id)), "  ", _said(row), ("dim", about))
+def _listed(waiting_message: "WaitingMessage") -> Line:
+    from_where = call_log.from_words(storage.sender_of(waiting_message.origin))
+    about = f"  {from_where}, {shown_time(waiting_message.at, _TIME)}"
+    return line(
+        ("name", waiting_messages.short_id(waiting_message.id)),
+        "  ",
+        _said(waiting_message),
+        ("dim", about),
+    )
 
 
-def _told(row: "WaitingMessage", what: str) -> Line:
-    return line(("ok", "✓ "), what, ("strong", _said(row)))
+def _told(waiting_message: "WaitingMessage", what: str) -> Line:
+    return line(("ok", "✓ "), what, ("strong", _said(waiting_message)))
 
 
-def _said(row: "WaitingMessage") -> str:
-    return waiting_messages.in_short(row.text)
+def _said(waiting_message: "WaitingMessage") -> str:
+    return waiting_messages.in_short(waiting_message.text)
