@@ -159,7 +159,7 @@ class Beside:
             self.stack.callback(self.browser.close)
             code = self.login.partition("code=")[2]
             answer = self.browser.post("/login", json={"code": code})
-            self.browser.headers["Knapper-Key"] = answer.json()["key"]
+            self.browser.headers |= {"Knapper-Key": answer.json()["key"], "Origin": self.url}
         return self.browser
 
     def _openai(self, text: str) -> None:
