@@ -227,6 +227,13 @@ class Conversation:
                 async for event in turn:
                     if isinstance(event, TurnStarted | MessageAdded):
                         self._tell_message(event)
+                    if (
+                        isinstance(event, Usage)
+                        and event.context_tokens
+                        and self.agent.is_following
+                    ):
+                        # The status bar shows how full the context is, whoever asked the model.
+                        self.agent.model_session.meter.context_tokens = event.context_tokens
                     if isinstance(event, CallStopped):
                         self._tell_stop(event)
                     if listener is not None or not is_speech(event):
