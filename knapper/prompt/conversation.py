@@ -45,7 +45,7 @@ from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.pictures import PictureFile
 from agent_core.base.plain_files import read_named
 from agent_core.base.receipt import TOUCHED, Receipt
-from agent_core.base.records import dataclass
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.operations.attachments import headline
@@ -82,6 +82,7 @@ _UNANSWERED: Final = (
     "/retry sends it again; /pop takes it back. Else the model reads it with your next message."
 )
 _MESSAGE_CHARS: Final = 300  # of a message that was typed elsewhere
+_MADE_S: Final = 5.0  # until the file of a function is seen that another window made
 _QUIET_S: Final = 0.5  # time before a running command is shown
 
 RunCommand = Callable[["Conversation", str], Awaitable[None]]
@@ -93,6 +94,26 @@ class SentLine:
 
     typed: str
     ran: Sequence[str]
+
+
+@dataclass(slots=True)
+class MadeElsewhere:
+    """The functions that a turn of another window has just made, as this one shows: their files are no news then."""
+
+    _made: dict[str, float] = field(default_factory=dict)  # when that was shown, by name
+
+    def hear(self, event: CallAnswered) -> None:
+        """Note what a call made."""
+        name = event.detail.get("name")
+        if event.detail.get("admitted") and isinstance(name, str):
+            self._made[name] = time.monotonic()
+
+    def covers(self, changed: FunctionsChanged) -> bool:
+        """Return whether a change of files is no more than that; each is meant once, and soon."""
+        names = {*changed.loaded, *changed.changed}
+        since = time.monotonic() - _MADE_S
+        is_known = all(self._made.pop(name, since) > since for name in names)
+        return bool(names) and is_known and not (changed.removed or changed.rejected)
 
 
 class Conversation:
@@ -117,6 +138,7 @@ class Conversation:
         self.log = CallLog(is_full=workspace.settings.repl.show == "full")
         self.log.pictures = PictureFiles(workspace.root / STATE)
         self.began = time.time()
+        self._made = MadeElsewhere()
         self._step_here()
         self.touched: dict[str, None] = {}
         """Names of functions and helpers that may have been changed in this session."""
@@ -238,6 +260,8 @@ class Conversation:
                         self._tell_stop(event)
                     if listener is not None or not is_speech(event):
                         heard.hear(event)
+                    if isinstance(event, CallAnswered) and self.agent.is_following:
+                        self._made.hear(event)
                     if isinstance(event, CallAnswered) and "sent" in event.detail:
                         self.has_sent = True
                         self._poke()
@@ -566,7 +590,9 @@ class Conversation:
         self.touch([*changed.loaded, *changed.changed, *changed.removed])
         if self._held is not None:
             self._held.append(changed)
-        elif not is_own(changed, frozenset(self.commanded.split()[1:])):
+        elif not (
+            self._made.covers(changed) or is_own(changed, frozenset(self.commanded.split()[1:]))
+        ):
             self.voice.aloud(changed_lines(changed, self._saved_by))
 
     @contextmanager

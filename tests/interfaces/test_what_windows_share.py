@@ -14,9 +14,22 @@ from tests.kit.program import knapper
 from tests.kit.terminal import CTRL_C, ENTER, Terminal, terminal
 from tests.kit.waiting import patience_s
 
-from .support import COUNT_VOWELS, flags
+from .support import COUNT_VOWELS, create, flags
 from .test_two_windows import window
 
+DOUBLE = '''def double(n: int) -> int:
+    """Double a number.
+
+    Args:
+        n: The number.
+
+    >>> double(2)
+    4
+    >>> double(5)
+    10
+    """
+    return 2 * n
+'''
 STANDS = "■ count_vowels  functions/words.py"
 CALL = Wanted("count_vowels", {"text": "queueing"})
 
@@ -197,3 +210,27 @@ def test_a_breakpoint_of_a_prompt_that_was_killed_stops_nothing_for_long(
     ran = knapper("run", *flags(model), "--message", "count them", cwd=root)
     assert "counted 5" in ran.stdout, ran.stderr
     print(f"{time.monotonic() - before:.1f} s the second time")
+
+
+def test_what_an_agent_makes_in_another_window_is_told_once_and_a_saved_file_in_both(
+    root: Path,
+) -> None:
+    with (
+        scripted([Ask(create(DOUBLE, "double")), Repeat(Say("Made."))]) as model,
+        window(model, root) as first,
+        window(model, root) as second,
+    ):
+        first.line("make it")
+        for screen in (first, second):
+            screen.wait_for("✓ made double")
+            screen.wait_for("∙ ")
+        (root / "functions" / "more.py").write_text(
+            DOUBLE.replace("double", "thrice")
+            .replace("2 *", "3 *")
+            .replace("4", "6")
+            .replace("10", "15")
+        )
+        for screen in (first, second):
+            screen.wait_for("⟳ thrice was added outside")
+            assert "double was added" not in screen.scrolled()
+        second.do("=thrice(3)", "9")
