@@ -22,7 +22,6 @@ from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.history_pages import PAGE_BYTES, Hold, hold_freely, read_page
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.entries import ONLY, POLICY
 from agent_core.runtime.event_fold import TOLD_KINDS, EventFold
 from agent_core.runtime.live_feed import LiveReader
 from agent_core.storage import (
@@ -48,6 +47,7 @@ from agent_core.storage import (
     is_history,
     prepare_state_dir,
 )
+from agent_core.storage.inbox import ONLY, POLICY
 from agent_core.storage.picture_files import PictureFiles
 from agent_core.storage.turn_store import N_BITS
 from agent_core.views.call_log import changed_lines, is_own
@@ -455,8 +455,8 @@ class AgentHost:
         if (
             await self._store.turn_of(posted.event, name) is None
         ):  # otherwise its turn has already sent an event
-            first = str(posted.payload.get("text", ""))
-            self._tell(name, events.MessageAdded(turn="", message=first, message_id=posted.event))
+            added = events.MessageAdded(turn="", message=posted.text, message_id=posted.event)
+            self._tell(name, added)
         return posted
 
     async def keep_pictures(self, files: Sequence[PictureFile]) -> list[Picture]:
@@ -876,8 +876,7 @@ async def _waiting_messages(
     try:
         for id in waiting:
             if (row := await store.waiting_event(id)) is not None:
-                text = str(row.payload.get("text", ""))
-                yield events.MessageAdded(turn="", message=text, message_id=row.id)
+                yield events.MessageAdded(turn="", message=row.text, message_id=row.id)
     finally:
         release()
 

@@ -43,6 +43,7 @@ from agent_core.base.records import asdict, dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.context import History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
+from agent_core.context.folds import receipt_in
 from agent_core.functions.debug import Debugger, DebuggerSlot
 from agent_core.functions.gate.draft import ALONE
 from agent_core.functions.service import Author, FunctionService, StaleView
@@ -67,31 +68,24 @@ from agent_core.storage import (
     agent_of,
     dump,
 )
-from agent_core.storage.journal import EndEntry, MessageEntry, read_all, text_of, write_entry
+from agent_core.storage.inbox import AFTER, CLIENT, EXPECTS, HEARD, HERE, ONLY, POLICY
+from agent_core.storage.inbox import ALONE as BEGINS_ALONE
+from agent_core.storage.journal import (
+    EndEntry,
+    MessageEntry,
+    facts_entry,
+    notice,
+    read_all,
+    text_of,
+    write_entry,
+)
 from sandbox.wire.strict_json import whole_characters
 
-from .entries import (
-    AFTER,
-    CLIENT,
-    EXPECTS,
-    HEARD,
-    HERE,
-    ONLY,
-    POLICY,
-    begun,
-    facts_entry,
-    is_alone,
-    is_of_client,
-    is_unwatched,
-    messages_of,
-    notice,
-    receipt_in,
-)
-from .entries import ALONE as BEGINS_ALONE
 from .event_fold import EventFold
 from .live_feed import LiveFeed
 from .message_protocol import is_readable
 from .session import GO_ON, SENT, STOPPED, AgentSession, closing_answers, is_reply, settle
+from .taken_up import begun, is_alone, is_unwatched
 from .turn import Account, Emit, OwnName, Turn, TurnGroup, TurnJournal, TurnOrigin, TurnQuestions
 from .turn_end import Ended
 from .turn_follower import TurnFollower
@@ -284,7 +278,7 @@ class TurnRunner:
     async def reload(self) -> None:
         """Read the conversation again, which another process may have continued."""
         before = len([*self.history])
-        await resume(self.store, self.line, self.history, messages_of)
+        await resume(self.store, self.line, self.history)
         if len([*self.history]) != before:
             self.loop.model_session.shown.thaw()
         await self.memory.blocks.reload()
@@ -339,7 +333,7 @@ class TurnRunner:
             AgentBusy: it is due to its sender.
         """
         waiting = await self.store.waiting(self.line)
-        if not waiting or not waiting[0].payload.get(HERE) or waiting[0].id in self.sent:
+        if not waiting or not waiting[0].here or waiting[0].id in self.sent:
             return
         if self._passes(waiting[0].id):
             raise AgentBusy(f"A message for `{self.name}` was sent just now.", fix="Wait a second.")
@@ -456,7 +450,7 @@ class TurnRunner:
     async def begin(self, turn: Turn, inbound: Inbound) -> None:
         """Store the first entries of a turn, and notify its listeners."""
         opening = await self.session.opening(inbound, is_first=not any(self.history))
-        before = str(inbound.payload.get(AFTER) or "")
+        before = inbound.after
         earlier = receipt_in(await self.store.load(before)) if before else None
         done = [facts_entry(earlier.to_json())] if earlier else []
         opening[-1] = begun(opening[-1], inbound, turn.policy)
@@ -469,8 +463,9 @@ class TurnRunner:
     ) -> Turn:
         """Return the turn for a claimed event, with everything that its steps need."""
         queue, session = self.functions.granting.queue, self.session
-        payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
-        thread = str(payload.get("thread") or "") if is_between else ""
+        event = claimed.event
+        is_between = event.kind in BETWEEN
+        thread = event.thread if is_between else ""
         tools, limits, account = self.tools, session.thread_limits, None
         if (
             thread
@@ -484,25 +479,22 @@ class TurnRunner:
                 self.name, thread or claimed.id, self.store, own, session.clock, parent
             )
         # An answer to a turn that the user began, or its restart, continues it.
-        is_continuation = claimed.event.kind == "answer" or (
-            claimed.event.kind == "again" and not payload.get("from")
-        )
-        is_users = not is_between or (is_continuation and not payload.get("owes"))
+        is_continuation = event.kind == "answer" or (event.kind == "again" and not event.from_)
+        is_users = not is_between or (is_continuation and not event.owes)
         origin = TurnOrigin(
             thread=thread or claimed.id,
-            owes=str(payload.get("owes") or "") if is_between else "",
-            hops=int(payload.get("hops") or 0) if is_between else 0,
-            is_asked=claimed.event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
+            owes=event.owes if is_between else "",
+            hops=event.hops if is_between else 0,
+            is_asked=event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
             is_users=is_users,
-            is_unattended=not is_users or is_unwatched(claimed.event),
+            is_unattended=not is_users or is_unwatched(event),
             verify=session.verify and session.style.verify and not any(map(is_reply, self.history)),
-            on_behalf_of=options.on_behalf_of
-            or (str(payload.get("from") or "") if is_between else ""),
-            trace=str(payload.get("trace") or ""),
-            only=frozenset(payload.get(ONLY) or ()),
+            on_behalf_of=options.on_behalf_of or (event.from_ if is_between else ""),
+            trace=event.trace,
+            only=frozenset(event.only),
             restarts=options.restarts,
-            continues=str(payload.get(AFTER) or ""),
-            is_clients=is_of_client(claimed.event),
+            continues=event.after,
+            is_clients=event.client is not None,
             group=options.group,
             account=account,
         )
@@ -525,8 +517,8 @@ class TurnRunner:
             session.style,
             session.clock,
             OwnName(self.name),
-            self._policy_of(claimed.event),
-            TaskReach(Grants.from_json(payload.get(EXPECTS) or {})),
+            self._policy_of(event),
+            TaskReach(Grants.from_json(event.expects)),
             pictures=self.loop.model_session.pictures,
         )
 
@@ -536,13 +528,12 @@ class TurnRunner:
         A message of another agent brings that agent's, which only narrows.
         """
         usual = self.session.usual_policy
-        given = inbound.payload.get(POLICY)
-        if inbound.kind == "answer" and not given:
+        if inbound.kind == "answer" and not inbound.policy:
             return self.session.policy  # it goes on with the turn that asked
-        if not isinstance(given, dict):
+        if inbound.policy is None:
             return usual
-        policy = Policy.from_json(given)
-        return usual.narrowed(policy) if inbound.payload.get("from") else policy
+        policy = Policy.from_json(inbound.policy)
+        return usual.narrowed(policy) if inbound.from_ else policy
 
     async def _run_next(
         self, skip: Collection[str], emit: Emit, options: TurnOptions, own: Sequence[str] = ()
@@ -587,7 +578,7 @@ class TurnRunner:
             has_sender = claimed.event.id in own or claimed.event.id not in self.sent
             is_owed = restarts or (is_alone(claimed.event) and has_sender)
             self.settled = await settle(self.store, claimed, self.session, restarts=is_owed)
-            await resume(self.store, self.line, self.history, messages_of)
+            await resume(self.store, self.line, self.history)
             claimed = await self.store.next(self.line, self.owner, skip=skip)
         return claimed
 
@@ -596,7 +587,7 @@ class TurnRunner:
     ) -> None:
         self.session.policy = turn.policy
         await self.begin(turn, inbound)
-        if shape is not None and inbound.payload.get(CLIENT) == shape.terms:
+        if shape is not None and inbound.client == shape.terms:
             assert self.tools.guest is not None, "it is made of these terms"
             self.tools.guest.fault_of = shape.fault
         self.ring()
@@ -900,7 +891,7 @@ class Agent:
         await self.session.own_set.load()
         await self.session.load_pause()
         if not self._store.has(self.line):  # it is read again before a turn runs here
-            await resume(self._store, self.line, self._history, messages_of)
+            await resume(self._store, self.line, self._history)
             self._turns.seen = await self._store.last_seq(self.line)
             return
         claimed = await claim(self._store, self.line, self._turns.owner, leaves=FROM_USER)
@@ -909,7 +900,7 @@ class Agent:
             self.restored = await settle(self._store, claimed, self.session, restarts=is_owed)
             self._turns.receipt = receipt_in(await self._store.load(claimed.id))
             claimed = None
-        await resume(self._store, self.line, self._history, messages_of)
+        await resume(self._store, self.line, self._history)
         if claimed is not None:
             await self._turns.begin(self._turns.turn_of(claimed, TurnOptions(self)), claimed.event)
             self.tools.end()
@@ -1156,9 +1147,7 @@ class Agent:
     async def waiting(self) -> list[str]:
         """Return the messages that no turn has picked up yet, oldest first."""
         waiting = await self._store.waiting(self.line)
-        return [
-            str(message.payload.get("text", "")) for message in waiting if message.kind == "message"
-        ]
+        return [message.text for message in waiting if message.kind == "message"]
 
     async def measure(self) -> None:
         """Estimate how much of the context window a resumed conversation takes, before its first reply."""
@@ -1170,7 +1159,7 @@ class Agent:
         await self.memory.recall.catch_up()  # recall keeps what leaves the context
         async with self._turns.owned():
             entries = await pop_turn(self._store, self.line)
-            await resume(self._store, self.line, self._history, messages_of)
+            await resume(self._store, self.line, self._history)
         said = next((entry for entry in entries if entry.kind == "user"), None)
         began = said or next((entry for entry in entries if entry.kind == "notice"), None)
         text = text_of(began) if began else ""

@@ -6,11 +6,10 @@ from typing import Any, get_args
 import pytest
 
 from agent_core.base import events
+from agent_core.base.events import CallAnswered, CallStarted, SpeakerChosen, Usage
 from agent_core.base.messages import Call
 from agent_core.storage import AgentRow, DropAgent, Entry, Misfit, Store
 from agent_core.storage.journal import (
-    AnswerEntry,
-    CallEntry,
     ClientEntry,
     EffectsEntry,
     EndEntry,
@@ -29,12 +28,10 @@ from agent_core.storage.journal import (
     ReceiptEntry,
     ReplyEntry,
     RequestEntry,
-    SpeakerEntry,
     StreamedEntry,
     SummaryEntry,
     TurnMarks,
     UnknownEntry,
-    UsageEntry,
     mark,
     read_entry,
     read_marks,
@@ -202,17 +199,17 @@ HELD: list[OwnEntry | events.StoredEvent] = [
     NoticeEntry(text="t", packed="", unheard=True),
     ReplyEntry(text="t", thought="h", calls=(CALL,), reasoning=("{}",), source="s"),
     ReplyEntry(text="t", speaker="ann", to="bob", whole="ab", chars=9),
-    CallEntry(id="c", name="f", version="v", arguments="{}"),
-    CallEntry(id="c", name="f", client=True),
-    AnswerEntry(call_id="c", name="f", text="t", outcome="o", seconds=1.5, detail={"a": [1]}),
-    AnswerEntry(call_id="c", name="f", text="t", whole="ab", chars=9, arguments="{}"),
+    CallStarted(call_id="c", name="f", version="v", arguments="{}"),
+    CallStarted(call_id="c", name="f", client=True),
+    CallAnswered(call_id="c", name="f", text="t", outcome="o", seconds=1.5, detail={"a": [1]}),
+    CallAnswered(call_id="c", name="f", text="t", whole="ab", chars=9, arguments="{}"),
     SummaryEntry(text="t", covers=2, upto=3, said=(Quote("user", "q"),), asked="a"),
     RequestEntry(program="1", model="m", parameters={"a": 1}, sections=("ab",), functions=("f",)),
-    UsageEntry(model="m", prompt_tokens=1, completion_tokens=2, estimated=True, context_limit=0),
+    Usage(model="m", prompt_tokens=1, completion_tokens=2, estimated=True, context_limit=0),
     ClientEntry(text="t", event="message"),
     ParkedEntry(asks=({"id": "a"},)),
     ParkedEntry(calls=({"id": "c"},)),
-    SpeakerEntry(name="ann", rule="r", reason="w", passed=("x",), asked_model=True),
+    SpeakerChosen(agent="ann", rule="r", reason="w", passed=("x",), asked_model=True),
     ProgramEntry(id="c", program="p", at=1.0, text="t", form="f", sealed=("a", "b")),
     InnerCallEntry(id="c.1", name="f", arguments="{}", reaches=False, **INNER),
     InnerGrantEntry(**INNER),
@@ -249,7 +246,7 @@ EARLIER = [
     (Entry("assistant", {"text": "t"}), ReplyEntry(text="t")),
     (Entry("assistant", {"text": "t", "thought": None}), ReplyEntry(text="t")),
     (Entry("user", {"text": "t", "speaker": None, "more": 1}), MessageEntry(text="t")),
-    (Entry("call", {"id": "c"}), CallEntry(id="c")),
+    (Entry("call", {"id": "c"}), CallStarted(call_id="c")),
     (
         Entry("program", {"id": "c", "program": "p", "at": 1}),
         ProgramEntry(id="c", program="p", at=1),
