@@ -68,8 +68,8 @@ from agent_core.storage import (
     agent_of,
     dump,
 )
-from agent_core.storage.inbox import AFTER, CLIENT, EXPECTS, HEARD, HERE, ONLY, POLICY
 from agent_core.storage.inbox import ALONE as BEGINS_ALONE
+from agent_core.storage.inbox import CLIENT, CONTINUES, EXPECTS, HEARD, HERE, ONLY, POLICY
 from agent_core.storage.journal import (
     EndEntry,
     MessageEntry,
@@ -686,7 +686,7 @@ def _closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
             "trace": turn.origin.trace,
             ONLY: sorted(turn.origin.only),
             POLICY: turn.policy.to_json(),
-            AFTER: turn.id,
+            CONTINUES: turn.id,
         }
         return [Post(turn.line, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
     if not turn.origin.owes or ended.reason in ("parked", "handed_off", "stuck"):
@@ -952,7 +952,7 @@ class Agent:
             for ended in await self._store.ended_turns(
                 self.line, await self._store.last_seq(self.line) - 1
             ):
-                posts[-1].payload[AFTER] = ended.id
+                posts[-1].payload[CONTINUES] = ended.id
         is_named = bool(self.conversation.name)
         if self.policy_now.only_reads:
             self.proposal = NOTHING  # until the model names what it would have to reach

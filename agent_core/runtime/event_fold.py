@@ -205,23 +205,23 @@ class EventFold:
         own = call.arguments or self.arguments.get(call.call_id, "{}")
         return replace(call, arguments=own)
 
-    def _answered(self, answer: CallAnswered) -> list[Event]:
-        id = answer.call_id
+    def _answered(self, answered: CallAnswered) -> list[Event]:
+        id = answered.call_id
         is_open = id in self.arguments and id not in self._started_calls
-        is_first = is_open and not self.is_old and not answer.detail.get("client")
+        is_first = is_open and not self.is_old and not answered.detail.get("client")
         began = list[Event]()
         if is_first:
-            call = CallStarted(call_id=id, name=answer.name, arguments=answer.arguments)
+            call = CallStarted(call_id=id, name=answered.name, arguments=answered.arguments)
             began.append(self._started(call))
         arguments = self.arguments.pop(id, "")
-        if answer.name == SEND:
+        if answered.name == SEND:
             with suppress(Malformed):
                 value: Any = read_json(arguments, LOOSE)
                 sent = value.get("message", "") if isinstance(value, dict) else ""
                 self._reply = str(sent) or self._reply
-        if answer.pictures:
-            answer = replace(answer, detail=with_rows(answer.detail, answer.pictures))
-        return [*began, answer]
+        if answered.pictures:
+            answered = replace(answered, detail=with_rows(answered.detail, answered.pictures))
+        return [*began, answered]
 
     def _used(self, usage: Usage) -> list[Event]:
         self._tokens.update({name: getattr(usage, name) for name in _TOKENS})

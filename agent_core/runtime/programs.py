@@ -1262,9 +1262,9 @@ def _failed(text: str, detail: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSO
     return {"failed": text} | ({"raised": detail["raised"]} if "raised" in detail else {})
 
 
-def _is_cut(answer: CallAnswered, call: str = "") -> bool:
-    is_unknown = answer.name == RUN_PROGRAM and answer.outcome == "unknown"
-    return is_unknown and call in ("", answer.call_id)
+def _is_cut(answered: CallAnswered, call: str = "") -> bool:
+    is_unknown = answered.name == RUN_PROGRAM and answered.outcome == "unknown"
+    return is_unknown and call in ("", answered.call_id)
 
 
 async def _programs_in(store: TurnStore, line: str) -> list[tuple[Entry, ProgramEntry]]:

@@ -44,7 +44,7 @@ from agent_core.storage import (
 )
 from agent_core.storage import ClaimedTurn as Claimed
 from agent_core.storage.agent_store import HELPER_RUN
-from agent_core.storage.inbox import AFTER, ONLY
+from agent_core.storage.inbox import CONTINUES, ONLY
 from agent_core.storage.journal import (
     ParkedEntry,
     ReplyEntry,
@@ -388,7 +388,7 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
     }
     if event.kind == "message" or event.text:
         kept["text"] = one_line(event.text, _SAID_CHARS)
-    counted = {"tries": cuts.in_a_row, "cuts": cuts.total, AFTER: claimed.id}
+    counted = {"tries": cuts.in_a_row, "cuts": cuts.total, CONTINUES: claimed.id}
     again = Post(
         claimed.line, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now)
     )

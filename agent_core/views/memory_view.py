@@ -525,10 +525,10 @@ def _message(call: Call) -> str:
     return str(arguments.get("message", "")) if isinstance(arguments, dict) else str(arguments)
 
 
-def _call(call: Call, answer: CallAnswered | None) -> str:
+def _call(call: Call, answered: CallAnswered | None) -> str:
     shown = fence(compact_call(call.name, call.arguments), _LONGEST)
-    if answer is None:
+    if answered is None:
         return f"- {shown}: no answer"
-    text = fence(answer.text.strip(), _LONGEST)
-    is_plain = answer.outcome in ("", "returned")
-    return f"- {shown} → {text}" if is_plain else f"- {shown} → {text} ({answer.outcome})"
+    text = fence(answered.text.strip(), _LONGEST)
+    is_plain = answered.outcome in ("", "returned")
+    return f"- {shown} → {text}" if is_plain else f"- {shown} → {text} ({answered.outcome})"
