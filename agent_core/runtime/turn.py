@@ -606,15 +606,8 @@ class Turn:
 
     def note_usage(self, usage: events.Usage, model: str) -> None:
         """Count what another model used for this turn; the user is told with the next entries."""
-        used = events.Usage(
-            model=model,
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            cached_tokens=usage.cached_tokens,
-            estimated=usage.estimated,
-            context_limit=0,
-        )
-        self._count(used)
+        unplaced = replace(usage, turn="", step=0, agent="", seq=0, context_tokens=0)
+        self._count(replace(unplaced, model=model, context_limit=0))
 
     @property
     def receipt(self) -> Receipt:

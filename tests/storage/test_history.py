@@ -1,6 +1,7 @@
 """The contents of an agent's conversation, in order, across turns and starts."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from agent_core.base import events
 from agent_core.base.events import CallAnswered, CallStarted, SpeakerChosen, Usage
 from agent_core.base.messages import Call
+from agent_core.runtime.event_fold import EventFold
 from agent_core.storage import AgentRow, DropAgent, Entry, Misfit, Store
 from agent_core.storage.journal import (
     ClientEntry,
@@ -194,13 +196,14 @@ async def test_a_page_of_the_history_has_as_many_bytes_as_it_may_and_at_least_on
 
 CALL = Call("c", "f", "{}", '{"id": 1}')
 INNER: dict[str, Any] = {"program": "p", "ordinal": 1}
+CLIENT_CALL = CallStarted(call_id="c", name="f", client=True)
 HELD: list[OwnEntry | events.StoredEvent] = [
     MessageEntry(text="t", speaker="ann", packed="{}", whole="ab", chars=9),
     NoticeEntry(text="t", packed="", unheard=True),
     ReplyEntry(text="t", thought="h", calls=(CALL,), reasoning=("{}",), source="s"),
     ReplyEntry(text="t", speaker="ann", to="bob", whole="ab", chars=9),
     CallStarted(call_id="c", name="f", version="v", arguments="{}"),
-    CallStarted(call_id="c", name="f", client=True),
+    CLIENT_CALL,
     CallAnswered(call_id="c", name="f", text="t", outcome="o", seconds=1.5, detail={"a": [1]}),
     CallAnswered(call_id="c", name="f", text="t", whole="ab", chars=9, arguments="{}"),
     SummaryEntry(text="t", covers=2, upto=3, said=(Quote("user", "q"),), asked="a"),
@@ -240,6 +243,21 @@ async def test_the_marks_of_a_turn_are_beside_what_its_entry_holds(store: Store)
     marked, plain = await store.load(turn.id)
     assert (read_entry(marked), read_marks(marked)) == (HELD[0], marks)
     assert (read_entry(plain), read_marks(plain)) == (HELD[0], TurnMarks())
+
+
+TOLD_AS_STORED = [held for held in HELD if isinstance(held, get_args(events.Event))]
+
+
+@pytest.mark.parametrize("held", TOLD_AS_STORED, ids=lambda held: str(held.type))
+def test_what_is_told_as_it_is_stored_is_the_entry_with_its_place(held: Any) -> None:
+    begun = mark(write_entry(MessageEntry(text="t")), TurnMarks(step=0, begins="message"))
+    fold = EventFold.at("main", replace(begun, turn="turn-1"))
+    fold.of(begun, 1)
+    own = mark(write_entry(held), TurnMarks(step=2))
+    [told] = fold.of(replace(own, turn="turn-1"), 7)
+    assert (told.turn, told.step, told.seq) == ("turn-1", 2, 7)
+    unplaced = replace(told, turn="", step=0, seq=0)
+    assert unplaced == (replace(held, arguments="{}") if held == CLIENT_CALL else held)
 
 
 EARLIER = [
