@@ -5,6 +5,7 @@ JSON object per line, `type` first. An event with a `kind` is an entry of the jo
 `storage/journal.py` stores it under this kind. Its `UNTOLD` fields are stored and not published.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias, get_args
 
 from .errors import TurnError
@@ -291,6 +292,12 @@ class Quarantined(_Base):
     worked_version: str = ""
     worked_at: float | None = None
     ways: tuple[str, ...] = ()
+
+
+def numbers_of(choices: Sequence[str]) -> Sequence[str]:
+    """Return what stands before each choice: its number; nothing where a choice is a number itself."""
+    is_clear = not any(choice.strip().isdecimal() for choice in choices)
+    return [f"{number} " if is_clear else "" for number in range(1, len(choices) + 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

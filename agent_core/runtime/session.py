@@ -44,7 +44,7 @@ from agent_core.storage import (
 )
 from agent_core.storage import ClaimedTurn as Claimed
 from agent_core.storage.agent_store import HELPER_RUN
-from agent_core.storage.inbox import CONTINUES, ONLY
+from agent_core.storage.inbox import CONTINUES, EXPECTS, ONLY, POLICY
 from agent_core.storage.journal import (
     ParkedEntry,
     ReplyEntry,
@@ -386,6 +386,10 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
         "trace": event.trace,
         ONLY: event.only,
     }
+    if event.policy is not None:
+        kept[POLICY] = event.policy
+    if event.expects:
+        kept[EXPECTS] = event.expects
     if event.kind == "message" or event.text:
         kept["text"] = one_line(event.text, _SAID_CHARS)
     counted = {"tries": cuts.in_a_row, "cuts": cuts.total, CONTINUES: claimed.id}
