@@ -113,7 +113,7 @@ _ABOUT_MODES: Final[Mapping[str, str]] = {
     "plan": "This turn is a plan. Only read: nothing is kept, made or written, and what would is refused. End with"
     f" your proposal: what you would do, step by step. Before that, name all that it will have to reach: {_EXPECTS}.",
     "task": "Before the first call that reaches anything, name at once all that this task will have to reach, so that"
-    f" the user is asked once: {_EXPECTS}. Leave out what it does not need.",
+    f" the user is asked once: {_EXPECTS}. Leave out what it does not need and what is allowed already.",
 }
 """What the model is told at the end of the message that begins a turn of this mode."""
 

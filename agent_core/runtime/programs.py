@@ -1107,7 +1107,7 @@ def _value_text(returned: Returned) -> str:
     if not returned.value["is_shown"]:
         return answers.answer(replace(returned, value=value), MOST_CHARS)
     text = f"{visible(str(value))}\n(This is no JSON: it is shown as Python shows it.)"
-    return answers.with_output(text, returned.output)
+    return answers.with_output(text, returned.output, MOST_CHARS)
 
 
 async def _whole(work: Awaitable[list[dict[str, Any]]], turn: Turn) -> list[dict[str, Any]]:

@@ -36,6 +36,8 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
     typed = grants.wanted(options)
     while result is None:
         question = await grants.question(name, typed)
+        if not question.missing and (lifted := await grants.lift(name)):
+            return Result(lifted, grant_question.lifted_lines(name, lifted))
         if not question.missing:
             raise UsageError(
                 f"`{name}` has all of it already.", fix="See: knapper functions grants"
