@@ -217,9 +217,8 @@ def told() -> Iterator[str]:
     yield "`run --json` prints these events, one object per line, and `Agent.turn` yields them: `type`, `turn`, `step` and these fields.\n"
     yield "| type | fields | meaning |\n|---|---|---|"
     for kind in get_args(events.Event):
-        own = ", ".join(
-            f"`{field.name}`" for field in fields(kind) if field.name not in ("turn", "step", "seq")
-        )
+        told = [field.name for field in fields(kind) if field.metadata.get("told", True)]
+        own = ", ".join(f"`{name}`" for name in told if name not in ("turn", "step"))
         says = " ".join(inspect.cleandoc(kind.__doc__ or "").split()).replace("|", "\\|")
         yield f"| `{kind.type}` | {own} | {says} |"
 

@@ -23,7 +23,6 @@ from agent_core.base.untrusted import one_line
 from agent_core.operations.history_pages import PAGE_BYTES, Hold, hold_freely, read_page
 from agent_core.operations.waiting_messages import LIST_LIMIT, TEXT_CHARS
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.entries import ONLY, POLICY
 from agent_core.runtime.event_fold import TOLD_KINDS, EventFold
 from agent_core.runtime.live_feed import LiveReader
 from agent_core.storage import (
@@ -50,6 +49,7 @@ from agent_core.storage import (
     prepare_state_dir,
     sender_of,
 )
+from agent_core.storage.inbox import ONLY, POLICY
 from agent_core.storage.picture_files import PictureFiles
 from agent_core.storage.turn_store import N_BITS
 from agent_core.views.call_log import changed_lines, is_own

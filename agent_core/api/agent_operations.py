@@ -18,12 +18,12 @@ from agent_core.base.pictures import (
 )
 from agent_core.base.policy import Growth, Mode
 from agent_core.base.records import replace
+from agent_core.context.folds import receipt_in
 from agent_core.operations.catalog import check_message
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.manual_edits import set_up_block, undo_block
 from agent_core.operations.waiting_messages import WaitingMessages, published
 from agent_core.registry.answer_shapes import AnswerShape
-from agent_core.runtime.entries import ALONE, CLIENT, receipt_in
 from agent_core.runtime.event_fold import DONE
 from agent_core.storage import (
     CONVERSATION,
@@ -41,6 +41,7 @@ from agent_core.storage import (
     is_agent_name,
     is_history,
 )
+from agent_core.storage.inbox import ALONE, CLIENT
 from agent_core.storage.journal import EndEntry, ReceiptEntry, read_all
 from agent_core.storage.turn_store import N_BITS, SAID
 from agent_core.views.agent_view import agent_facts, agents_listing
@@ -408,7 +409,7 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
     posted = await asked.rooms.host.post(
         line, text, message.key, identity=asked.identity, policy=policy, **more
     )
-    if posted.payload.get("text") != text:
+    if posted.text != text:
         why = "The key is that of another message, so this one was not sent."
         problems = [{"where": "body.key", "message": why, "event": posted.event}]
         raise ApiRefusal(409, "key", why, "Send each message with a key of its own.", problems)

@@ -9,10 +9,12 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
+from agent_core.base.events import CallAnswered
 from agent_core.base.messages import Answer, Assistant, Message, Notice
 from agent_core.base.records import to_json
 from agent_core.context import BYTES_PER_TOKEN, History
 from agent_core.context import resume as resume_history
+from agent_core.context.folds import unwrapped
 from agent_core.context.history import size_of
 from agent_core.functions.service.history import pick
 from agent_core.functions.service.judgment import judgment_on
@@ -22,11 +24,11 @@ from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page
 from agent_core.operations.spending import Spending, spent_since_ever
 from agent_core.operations.verb import ALWAYS
 from agent_core.registry.function import Function
-from agent_core.runtime.entries import SEEN, TOLD, messages_of, unwrapped
 from agent_core.storage import AgentName, Entry, Line, PauseAgent, Store, agent_of, id_of
 from agent_core.storage.folder import ring
 from agent_core.storage.journal import (
-    AnswerEntry,
+    SEEN,
+    TOLD,
     MessageEntry,
     ReplyEntry,
     RequestEntry,
@@ -297,7 +299,7 @@ async def _supervision(asked: Asked) -> Supervision:
 
 # The history of functions: wanted, written, rejected, fixed, admitted, used; read from the journals of agents.
 
-KINDS: Final = (MessageEntry.kind, ReplyEntry.kind, AnswerEntry.kind)
+KINDS: Final = (MessageEntry.kind, ReplyEntry.kind, CallAnswered.kind)
 _WRITES: Final = (
     "create_function",
     "edit_function",
@@ -326,7 +328,7 @@ async def growth(store: Store, agent: str, since: int = 0) -> list[Json]:
                 case ReplyEntry(calls=calls):
                     meant = map(unwrapped, calls)
                     arguments = {call.id: call.arguments for call in meant}
-                case AnswerEntry() as answer:
+                case CallAnswered() as answer:
                     given = arguments.pop(answer.call_id, "")
                     _note_answer(grown, agent, (entry, answer), wanted, given)
                 case _:
@@ -342,7 +344,7 @@ def _add(row: Json, stage: Stage, entry: Entry, text: object = "") -> None:
 def _note_answer(
     grown: dict[str, Json],
     agent: str,
-    answered: tuple[Entry, AnswerEntry],
+    answered: tuple[Entry, CallAnswered],
     wanted: tuple[Entry, str] | None,
     arguments: str,
 ) -> None:
@@ -439,7 +441,7 @@ async def step_parts(
     requests = [request for _, request in read_all(RequestEntry, page.entries)]
     request = next(iter(requests), RequestEntry())
     history = History()
-    await resume_history(store, agent, history, messages_of, before=seq)
+    await resume_history(store, agent, history, before=seq)
     parts: list[Json] = []
     for hash in request.sections:
         text = await store.text(hash) or ""

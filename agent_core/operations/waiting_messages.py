@@ -65,7 +65,10 @@ class WaitingMessages:
         if not self._is_own(inbound):
             fix = "Take it back, or send your own." if self.is_owner else "Send your own."
             raise NotYours(f"It is {_whose(inbound)}, who alone edits it.", fix=fix)
-        payload = _with_text(inbound.payload, text)
+        before = await self.store.waiting_payload(inbound.id)
+        if before is None:
+            raise _taken(inbound)
+        payload = _with_text(before, text)
         if not await self.store.reword(inbound.id, payload):
             raise _taken(inbound)
         return WaitingMessage(inbound.id, str(payload["text"]), inbound.origin)
@@ -83,7 +86,7 @@ class WaitingMessages:
             raise NotYours(f"It is {_whose(inbound)}, who alone takes it back.")
         if not await self.store.withdraw(inbound.id):
             raise _taken(inbound)
-        return WaitingMessage(inbound.id, str(inbound.payload.get("text") or ""), inbound.origin)
+        return WaitingMessage(inbound.id, inbound.text, inbound.origin)
 
     def _is_own(self, inbound: Inbound) -> bool:
         token = token_of(inbound.origin)
@@ -145,7 +148,7 @@ def _whose(inbound: Inbound) -> str:
 
 
 def _taken(inbound: Inbound | None) -> MessageTaken:
-    said = headline(str(inbound.payload.get("text") or "")) if inbound is not None else ""
+    said = headline(inbound.text) if inbound is not None else ""
     named = f" “{one_line(said, _SAID_CHARS)}”" if said else ""
     return MessageTaken(
         f"A turn has taken the message{named} up, so it cannot be changed any more.",

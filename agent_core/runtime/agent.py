@@ -43,6 +43,7 @@ from agent_core.base.records import asdict, dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.context import History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
+from agent_core.context.folds import receipt_in
 from agent_core.functions.debug import Debugger, DebuggerSlot
 from agent_core.functions.gate.draft import ALONE
 from agent_core.functions.service import Author, FunctionService, StaleView
@@ -67,19 +68,10 @@ from agent_core.storage import (
     agent_of,
     dump,
 )
-from agent_core.storage.journal import (
-    EndEntry,
-    MessageEntry,
-    read_all,
-    read_marks,
-    text_of,
-    write_entry,
-)
-from sandbox.wire.strict_json import whole_characters
-
-from .entries import (
-    AFTER,
+from agent_core.storage.inbox import ALONE as BEGINS_ALONE
+from agent_core.storage.inbox import (
     CLIENT,
+    CONTINUES,
     EXPECTS,
     HEARD,
     HERE,
@@ -87,21 +79,25 @@ from .entries import (
     MODEL,
     ONLY,
     POLICY,
-    begun,
-    facts_entry,
-    is_alone,
-    is_of_client,
-    is_unwatched,
-    messages_of,
-    notice,
-    receipt_in,
 )
-from .entries import ALONE as BEGINS_ALONE
+from agent_core.storage.journal import (
+    EndEntry,
+    MessageEntry,
+    facts_entry,
+    notice,
+    read_all,
+    read_marks,
+    text_of,
+    write_entry,
+)
+from sandbox.wire.strict_json import whole_characters
+
 from .event_fold import EventFold
 from .live_feed import LiveFeed
 from .message_protocol import is_readable
 from .session import GO_ON, SENT, STOPPED, AgentSession, closing_answers, is_reply, settle
 from .shared_debugger import FollowedStops, OwnDebugger
+from .taken_up import begun, is_alone, is_unwatched
 from .turn import Account, Emit, OwnName, Turn, TurnGroup, TurnJournal, TurnOrigin, TurnQuestions
 from .turn_end import Ended
 from .turn_follower import TurnFollower
@@ -309,7 +305,7 @@ class TurnRunner:
     async def reload(self) -> None:
         """Read the conversation again, which another process may have continued."""
         before = len([*self.history])
-        await resume(self.store, self.line, self.history, messages_of)
+        await resume(self.store, self.line, self.history)
         if len([*self.history]) != before:
             self.loop.model_session.shown.thaw()
         await self.memory.blocks.reload()
@@ -374,7 +370,7 @@ class TurnRunner:
             AgentBusy: it is due to its sender.
         """
         waiting = await self.store.waiting(self.line)
-        if not waiting or not waiting[0].payload.get(HERE) or waiting[0].id in self.sent:
+        if not waiting or not waiting[0].here or waiting[0].id in self.sent:
             return
         if self._passes(waiting[0].id):
             raise AgentBusy(f"A message for `{self.name}` was sent just now.", fix="Wait a second.")
@@ -515,7 +511,7 @@ class TurnRunner:
     async def begin(self, turn: Turn, inbound: Inbound) -> None:
         """Store the first entries of a turn, and notify its listeners."""
         opening = await self.session.opening(inbound, is_first=not any(self.history))
-        before = str(inbound.payload.get(AFTER) or "")
+        before = inbound.after
         earlier = receipt_in(await self.store.load(before)) if before else None
         done = [facts_entry(earlier.to_json())] if earlier else []
         opening[-1] = begun(opening[-1], inbound, turn.policy)
@@ -528,8 +524,9 @@ class TurnRunner:
     ) -> Turn:
         """Return the turn for a claimed event, with everything that its steps need."""
         queue, session = self.functions.granting.queue, self.session
-        payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
-        thread = str(payload.get("thread") or "") if is_between else ""
+        event = claimed.event
+        is_between = event.kind in BETWEEN
+        thread = event.thread if is_between else ""
         tools, limits, account = self.tools, session.thread_limits, None
         if (
             thread
@@ -543,26 +540,23 @@ class TurnRunner:
                 self.name, thread or claimed.id, self.store, own, session.clock, parent
             )
         # An answer to a turn that the user began, or its restart, continues it.
-        is_continuation = claimed.event.kind == "answer" or (
-            claimed.event.kind == "again" and not payload.get("from")
-        )
-        is_users = not is_between or (is_continuation and not payload.get("owes"))
+        is_continuation = event.kind == "answer" or (event.kind == "again" and not event.from_)
+        is_users = not is_between or (is_continuation and not event.owes)
         origin = TurnOrigin(
             thread=thread or claimed.id,
-            owes=str(payload.get("owes") or "") if is_between else "",
-            hops=int(payload.get("hops") or 0) if is_between else 0,
-            is_asked=claimed.event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
+            owes=event.owes if is_between else "",
+            hops=event.hops if is_between else 0,
+            is_asked=event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
             is_users=is_users,
-            is_unattended=not is_users or is_unwatched(claimed.event),
+            is_unattended=not is_users or is_unwatched(event),
             verify=session.verify and session.style.verify and not any(map(is_reply, self.history)),
-            on_behalf_of=options.on_behalf_of
-            or (str(payload.get("from") or "") if is_between else ""),
-            trace=str(payload.get("trace") or ""),
-            only=frozenset(payload.get(ONLY) or ()),
+            on_behalf_of=options.on_behalf_of or (event.from_ if is_between else ""),
+            trace=event.trace,
+            only=frozenset(event.only),
             restarts=options.restarts,
-            continues=str(payload.get(AFTER) or ""),
-            is_clients=is_of_client(claimed.event),
-            max_steps=_steps_in(payload),
+            continues=event.after,
+            is_clients=event.client is not None,
+            max_steps=event.max_steps if 0 < event.max_steps <= _STEP_LIMIT else 0,
             group=options.group,
             account=account,
         )
@@ -585,8 +579,8 @@ class TurnRunner:
             session.style,
             session.clock,
             OwnName(self.name),
-            self._policy_of(claimed.event),
-            TaskReach(Grants.from_json(payload[EXPECTS])) if payload.get(EXPECTS) else TaskReach(),
+            self._policy_of(event),
+            TaskReach(Grants.from_json(event.expects)) if event.expects else TaskReach(),
             pictures=self.loop.model_session.pictures,
         )
 
@@ -596,11 +590,10 @@ class TurnRunner:
         A message of another agent brings that agent's, which only narrows.
         """
         usual = self.session.usual_policy
-        given = inbound.payload.get(POLICY)
-        if not isinstance(given, dict):
+        if inbound.policy is None:
             return usual
-        policy = Policy.from_json(given)
-        is_others = inbound.kind not in _OWN_KINDS and inbound.payload.get("from")
+        policy = Policy.from_json(inbound.policy)
+        is_others = inbound.kind not in _OWN_KINDS and inbound.from_
         return usual.narrowed(policy) if is_others else policy
 
     async def _run_next(
@@ -637,7 +630,7 @@ class TurnRunner:
     async def _with_model(self, turn: Turn, inbound: Inbound) -> AsyncIterator[None]:
         """Have the model that the sender of a message chose for it answer while the block runs, if it can here."""
         models = self.loop.model_session.models
-        wanted = str(inbound.payload.get(MODEL) or "")
+        wanted = inbound.model
         before = models.chosen
         if not wanted or inbound.id in self.sent or wanted in (before, models.name):
             yield
@@ -677,7 +670,7 @@ class TurnRunner:
             has_sender = claimed.event.id in own or claimed.event.id not in self.sent
             is_owed = restarts or (is_alone(claimed.event) and has_sender)
             self.settled = await settle(self.store, claimed, self.session, restarts=is_owed)
-            await resume(self.store, self.line, self.history, messages_of)
+            await resume(self.store, self.line, self.history)
             claimed = await self.store.next(self.line, self.owner, skip=skip)
         return claimed
 
@@ -686,7 +679,7 @@ class TurnRunner:
     ) -> None:
         self.session.policy = turn.policy
         await self.begin(turn, inbound)
-        if shape is not None and inbound.payload.get(CLIENT) == shape.terms:
+        if shape is not None and inbound.client == shape.terms:
             assert self.tools.guest is not None, "it is made of these terms"
             self.tools.guest.fault_of = shape.fault
         self.ring()
@@ -768,12 +761,6 @@ async def fed(turn: Turn, store: str) -> AsyncIterator[None]:
         await feed.aclose()
 
 
-def _steps_in(payload: Mapping[str, Any]) -> int:  # Any: JSON
-    """Return the limit of steps that came with a message; 0 if none did."""
-    steps = payload.get(MAX_STEPS)
-    return steps if isinstance(steps, int) and 0 < steps <= _STEP_LIMIT else 0
-
-
 UNANSWERED: Final = "The turn ended here: it failed, and the user has no answer to this."
 
 
@@ -791,7 +778,7 @@ def _closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
             "trace": turn.origin.trace,
             ONLY: sorted(turn.origin.only),
             POLICY: turn.policy.to_json(),
-            AFTER: turn.id,
+            CONTINUES: turn.id,
         }
         return [Post(turn.line, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
     if not turn.origin.owes or ended.reason in ("parked", "handed_off", "stuck"):
@@ -999,7 +986,7 @@ class Agent:
         await self.session.own_set.load()
         await self.session.load_pause()
         if not self._store.has(self.line):  # it is read again before a turn runs here
-            await resume(self._store, self.line, self._history, messages_of)
+            await resume(self._store, self.line, self._history)
             self._turns.seen = await self._store.last_seq(self.line)
             return
         claimed = await claim(self._store, self.line, self._turns.owner, leaves=FROM_USER)
@@ -1008,7 +995,7 @@ class Agent:
             self.restored = await settle(self._store, claimed, self.session, restarts=is_owed)
             self._turns.receipt = receipt_in(await self._store.load(claimed.id))
             claimed = None
-        await resume(self._store, self.line, self._history, messages_of)
+        await resume(self._store, self.line, self._history)
         if claimed is not None:
             await self._turns.begin(self._turns.turn_of(claimed, TurnOptions(self)), claimed.event)
             self.tools.end()
@@ -1060,7 +1047,7 @@ class Agent:
             for ended in await self._store.ended_turns(
                 self.line, await self._store.last_seq(self.line) - 1
             ):
-                posts[-1].payload[AFTER] = ended.id
+                posts[-1].payload[CONTINUES] = ended.id
         is_named = bool(self.conversation.name)
         if self.policy_now.only_reads:
             self.proposal = NOTHING  # until the model names what it would have to reach
@@ -1307,9 +1294,7 @@ class Agent:
     async def waiting(self) -> list[str]:
         """Return the messages that no turn has picked up yet, oldest first."""
         waiting = await self._store.waiting(self.line)
-        return [
-            str(message.payload.get("text", "")) for message in waiting if message.kind == "message"
-        ]
+        return [message.text for message in waiting if message.kind == "message"]
 
     async def measure(self) -> None:
         """Estimate how much of the context window a resumed conversation takes, before its first reply."""
@@ -1321,7 +1306,7 @@ class Agent:
         await self.memory.recall.catch_up()  # recall keeps what leaves the context
         async with self._turns.owned():
             entries = await pop_turn(self._store, self.line)
-            await resume(self._store, self.line, self._history, messages_of)
+            await resume(self._store, self.line, self._history)
         said = next((entry for entry in entries if entry.kind == "user"), None)
         began = said or next((entry for entry in entries if entry.kind == "notice"), None)
         text = text_of(began) if began else ""

@@ -28,16 +28,17 @@ from agent_core.storage import (
     Write,
     commit,
 )
-from agent_core.storage.journal import ReachEntry, write_entry
-from sandbox import Refused, Returned
-from sandbox.wire.large import Large
-
-from .entries import (
+from agent_core.storage.journal import (
+    ReachEntry,
     answer_to,
     call_started,
     facts_entry,
     own_arguments,
+    write_entry,
 )
+from sandbox import Refused, Returned
+from sandbox.wire.large import Large
+
 from .turn import Turn
 
 if TYPE_CHECKING:

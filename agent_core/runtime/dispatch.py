@@ -18,6 +18,7 @@ from agent_core.base.offload import aside
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import replace
 from agent_core.context import RUN_PROGRAM
+from agent_core.context.folds import unwrapped
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
 from agent_core.functions.asking import CallQuestions
@@ -33,14 +34,11 @@ from agent_core.storage import (
     Entry,
     StateConflict,
 )
+from agent_core.storage.journal import call_started
 from sandbox import Refused, Returned
 from sandbox.wire.strict_json import Malformed, read_json
 
 from .call_record import MOST_CHARS, CallRecord, Done
-from .entries import (
-    call_started,
-    unwrapped,
-)
 from .reply_work import ReplyWork
 from .shared_debugger import SharedDebugger, take_up_breakpoints
 from .source import ModelFunction, ToolSource, ToolSources

@@ -104,6 +104,7 @@ from .function_store import (
     UndoTended,
     VersionRow,
 )
+from .inbox import Inbound
 from .memory_store import (
     CopyDocument,
     Counts,
@@ -196,7 +197,6 @@ from .turn_store import (
     Due,
     EndedTurn,
     HistoryPage,
-    Inbound,
     JournalReport,
     Post,
     Posted,

@@ -37,6 +37,7 @@ from .conversation_store import (
     put_conversation,
 )
 from .function_store import JoinOwnSet
+from .inbox import Inbound
 from .journal import MessageEntry, NoticeEntry, write_entry
 from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
 from .names import agent_named, agent_of, is_line, is_main, line_named
@@ -806,7 +807,8 @@ def _as_heard(inbox: Sequence[WholeEvent], turn_id: str) -> WholeTurn:
         payload = (
             parse_row(event.payload, dict) if isinstance(event.payload, str) else event.payload
         )
-        text = str(payload.get("text") or payload.get("reason") or "")
+        inbound = Inbound.of("", event.kind, payload)
+        text = inbound.text or inbound.reason
         said = MessageEntry(text=text) if event.kind == "message" else NoticeEntry(text=text)
         entries.append(replace(write_entry(said), at=event.at))
     first, last = inbox[0].at, inbox[-1].at

@@ -14,6 +14,7 @@ from sandbox.wire.strict_json import whole_value
 
 from .block_store import shared_versions
 from .conversation_store import leave_out, name_conversation, recall_scope, stretches
+from .inbox import Inbound
 from .journal import StreamedEntry, SummaryEntry, read_entry, write_entry
 from .names import agent_of, is_main, line_named
 from .subject import (
@@ -68,21 +69,11 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A stored event, a `seq` before its turn, and its payload; a repeated key returns the first event's payload."""
+    """A stored event, a `seq` before its turn, and its text; a repeated key returns the first event's text."""
 
     event: str
     after: int
-    payload: dict[str, Any] = field(default_factory=dict)  # Any: JSON
-
-
-@dataclass(frozen=True, slots=True)
-class Inbound:
-    """An event taken from the inbox; `origin` says where it comes from, as JSON."""
-
-    id: str
-    kind: str
-    payload: dict[str, Any]  # Any: JSON
-    origin: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +249,7 @@ class TurnStore(Tables):
         own = f"{among} and not {PAUSED_EVENT} order by due, seq"
         rows = session.all(f"select id, kind, payload, origin {_WAITING}{own}", *values)
         return [
-            Inbound(id, kind, parse_row(payload, dict), origin)
+            Inbound.of(id, kind, parse_row(payload, dict), origin)
             for id, kind, payload, origin in rows
         ]
 
@@ -280,7 +271,19 @@ class TurnStore(Tables):
         if row is None:
             return None
         with rows_of(row[3]):
-            return Inbound(row[0], row[1], parse_row(row[2], dict), row[4])
+            return Inbound.of(row[0], row[1], parse_row(row[2], dict), row[4])
+
+    @query
+    def waiting_payload(
+        self, session: SqlSession, event: str
+    ) -> dict[str, Any] | None:  # Any: JSON
+        """Return what an event holds that no turn has taken yet, as it is stored; None if one has."""
+        row = session.one("select payload, agent from event where id = ? and turn is null", event)
+        if row is None:
+            return None
+        with rows_of(row[1]):
+            payload: dict[str, Any] = parse_row(row[0], dict)
+        return payload
 
     @query
     def waiting_messages(
@@ -348,7 +351,7 @@ class TurnStore(Tables):
         if not rows:
             return None
         id, attempt, n, state, cancelled, streamed, event, kind, payload, origin = rows[0]
-        began = Inbound(event, kind, parse_row(payload, dict), origin)
+        began = Inbound.of(event, kind, parse_row(payload, dict), origin)
         return ClaimedTurn(id, line, attempt, n, state, began, bool(cancelled), streamed)
 
     @change
@@ -699,16 +702,17 @@ def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> s
 def name_by(session: SqlSession, post: Post) -> None:
     """Name a new conversation by the first message in it."""
     if not is_main(post.line) and post.kind == "message":
-        name_conversation(session, post.line, str(post.payload.get("text") or ""))
+        name_conversation(session, post.line, Inbound.of("", post.kind, post.payload).text)
 
 
 def posted(session: SqlSession, event: str, line: str) -> Posted:
-    """Return an event with its payload, and the last number before it, or before the turn that took it."""
+    """Return an event with its text, and the last number before it, or before the turn that took it."""
     payload, turn = session.one("select payload, turn from event where id = ?", event) or (
         "{}",
         None,
     )
-    return Posted(event, last_number(session, line, turn), parse_row(payload, dict))
+    text = Inbound.of(event, "", parse_row(payload, dict)).text
+    return Posted(event, last_number(session, line, turn), text)
 
 
 def last_number(session: SqlSession, line: str, before: int | None = None) -> int:
@@ -732,7 +736,7 @@ def _drop_resumption(session: SqlSession, line: str) -> None:
         " and exists (select 1 from turn t where t.hidden and t.id = substr(event.key, ?)) returning payload",
         *(line, AGAIN, len(f"{AGAIN}:") + 1),
     )
-    owed = [str(parse_row(payload, dict).get("owes") or "") for (payload,) in rows]
+    owed = [Inbound.of("", AGAIN, parse_row(payload, dict)).owes for (payload,) in rows]
     apply(
         session,
         [AnswerAsk(ask, "The turn was removed by the user.", "failed") for ask in owed if ask],

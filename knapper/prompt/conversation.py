@@ -51,9 +51,9 @@ from agent_core.functions.answers import CallReport
 from agent_core.operations.attachments import headline
 from agent_core.operations.spending import Spending
 from agent_core.runtime.agent import UNANSWERED, Agent, Origin
-from agent_core.runtime.entries import JOB, PIPE
 from agent_core.runtime.session import GO_ON
 from agent_core.runtime.shared_debugger import end_breakpoints, tell_breakpoints
+from agent_core.runtime.taken_up import JOB, PIPE
 from agent_core.runtime.turn import Interrupted, Interruption
 from agent_core.storage import MAIN, STATE, line_of
 from agent_core.storage.picture_files import PictureFiles

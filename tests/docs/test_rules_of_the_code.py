@@ -201,7 +201,7 @@ OTHER_READERS = {
     "a model, which is not the one who is asked": """
         context/presentation functions/debug/stop functions/gate/meaning functions/gate/reader
         functions/service/change_texts functions/service/example_regression memory/classes workspace/supervision
-        operations/commands/agents api/page_operations functions functions/asking runtime/entries""",
+        operations/commands/agents api/page_operations functions functions/asking context/folds""",
     "whoever builds the confined interpreter": "portable/component",
     "a program that works for somebody": """
         frameworks/turn_adapter mcp/door""",

@@ -5,13 +5,14 @@ from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
+from agent_core.base.events import CallAnswered
 from agent_core.base.programs import serve
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.memory.classes import POSITIONS
 from agent_core.memory.words import indexed
 from agent_core.storage import Entry, SectionRow, WholeAgent, text_names
-from agent_core.storage.journal import AnswerEntry, ReplyEntry, RequestEntry, read_as, read_entry
+from agent_core.storage.journal import ReplyEntry, RequestEntry, read_as, read_entry
 
 from .document import FORMAT, Item, SettingsPayload, agent_of, document_of, items_of
 from .others import MISSING, ForeignFile, agents_of_others, answer_of, known_programs
@@ -162,7 +163,7 @@ def _close_turn(whole: WholeAgent, report: AgentReport) -> WholeAgent:
         match read_entry(entry):
             case ReplyEntry(calls=calls):
                 waiting = {call.id: call.name for call in calls}
-            case AnswerEntry(call_id=id):
+            case CallAnswered(call_id=id):
                 waiting.pop(id, None)
             case _:
                 pass
