@@ -214,6 +214,7 @@ class Conversation:
         self.agent.origin = before.origin
         self.agent.max_steps = before.max_steps
         self.agent.model_flag = before.model_flag
+        self.agent.policy = before.policy  # the mode is of this window
         self.voice.agent = self.agent.name
         self._step_here()
         await before.aclose()
