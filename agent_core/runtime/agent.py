@@ -771,7 +771,9 @@ async def fed(turn: Turn, store: str) -> AsyncIterator[None]:
 def _steps_in(payload: Mapping[str, Any]) -> int:  # Any: JSON
     """Return the limit of steps that came with a message; 0 if none did."""
     steps = payload.get(MAX_STEPS)
-    return steps if isinstance(steps, int) and 0 < steps <= _STEP_LIMIT else 0
+    if isinstance(steps, int) and 0 < steps <= _STEP_LIMIT:
+        return steps
+    return 0
 
 
 UNANSWERED: Final = "The turn ended here: it failed, and the user has no answer to this."
