@@ -135,7 +135,9 @@ class SharedDebugger:
             tasks.add(here)
         try:
             is_expected = self._is_elsewhere and not self._is_taken
-            limit = _COMES_S if is_expected else None
+            limit = None
+            if is_expected:
+                limit = _COMES_S
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=limit)
             if here is not None and here.done():
                 return here.result()
@@ -157,7 +159,9 @@ class SharedDebugger:
         is_command = decision["answer"] == "yes"
         self._is_taken = is_command or decision["word"] == _TAKE
         self._is_elsewhere = self._is_taken or self._here is None
-        return _command_of(decision["word"]) if is_command else None
+        if not is_command:
+            return None
+        return _command_of(decision["word"])
 
     async def _lapse(self, window: str) -> None:
         """Clear the breakpoints of a window that does not come: it was killed, or shows another conversation."""
@@ -172,8 +176,9 @@ class SharedDebugger:
     def _window_of(self, stop: DebugStop) -> str:
         """Return the window that set the breakpoint at which a function is stopped, if that is another one."""
         id = stop.why.removeprefix(_BREAKPOINT).partition(",")[0]
-        point = self._debugging.breakpoints.held.get(int(id) if id.isdecimal() else 0)
-        return point.window if point is not None else ""
+        if not id.isdecimal() or int(id) not in self._debugging.breakpoints.held:
+            return ""
+        return self._debugging.breakpoints.held[int(id)].window
 
 
 class FollowedStops:

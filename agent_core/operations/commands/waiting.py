@@ -8,6 +8,7 @@ from agent_core.base.clock import shown_time
 from agent_core.base.late import LateModule
 from agent_core.operations.operation import Opens
 from agent_core.operations.words import Word
+from agent_core.storage.folder import ring
 from agent_core.views.result import Result
 from agent_core.views.styled_lines import Line, line
 
@@ -17,12 +18,11 @@ if TYPE_CHECKING:  # slow to import
     from agent_core import storage
     from agent_core.operations import waiting_messages
     from agent_core.operations.waiting_messages import WaitingMessages
-    from agent_core.storage import WaitingMessage, folder
+    from agent_core.storage import WaitingMessage
     from agent_core.views import call_log
     from agent_core.workspace import conversations as rooms
     from agent_core.workspace.state_store import WorkspaceState
 else:
-    folder = LateModule("agent_core.storage.folder")
     storage = LateModule("agent_core.storage")
     call_log = LateModule("agent_core.views.call_log")
     rooms = LateModule("agent_core.workspace.conversations")
@@ -73,7 +73,7 @@ async def edit(
     """Replace what was typed in a message that waits; what was attached to it stays. Only who sent it may."""
     async with door.state() as state:
         row = await (await _of(door, state, agent, conversation)).edit(id, " ".join(text))
-        folder.ring(state.folder)
+        ring(state.folder)
     return Result(waiting_messages.published(row), [_told(row, "it reads now: ")])
 
 
@@ -85,7 +85,7 @@ async def withdraw(
     """Take a message back that waits. Who sent it may, and the owner of the workspace."""
     async with door.state() as state:
         row = await (await _of(door, state, agent, conversation)).withdraw(id)
-        folder.ring(state.folder)
+        ring(state.folder)
     return Result(waiting_messages.published(row), [_told(row, "taken back: ")])
 
 
