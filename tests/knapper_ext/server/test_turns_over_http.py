@@ -317,7 +317,8 @@ async def test_a_message_during_a_turn(
     await server.client.post(MESSAGES, json={"text": "first"})
     await began
     said = {"text": "second"} if alone is None else {"text": "second", "alone": alone}
-    assert (await client.post(MESSAGES, json=said)).status_code == 202
+    posted = await client.post(MESSAGES, json=said, headers={"Origin": server.url})
+    assert posted.status_code == 202
     kinds = [data["type"] for _, data in await server.frames(ends(turns)) if data]
     assert kinds.count("turn_started") == turns
     shown = (await server.client.get(MESSAGES)).json()["messages"]
@@ -333,5 +334,6 @@ async def test_the_output_of_a_client_is_its_own_turn_alone(served: Serve) -> No
         )
         heard = [event async for event in client.turn("second")]
     assert [event.message for event in heard if isinstance(event, events.TurnStarted)] == ["second"]
-    assert "".join(event.text for event in heard if isinstance(event, events.Text)) == "Two."
+    assert [event.reply for event in heard if isinstance(event, events.TurnEnded)] == ["Two."]
+    assert not any(isinstance(event, events.Text) and "One" in event.text for event in heard)
     assert len({event.turn for event in heard if event.turn}) == 1
