@@ -529,8 +529,12 @@ async def retry(asked: Asked, line: Line) -> object:
         host.tell_removed(line)
         if removed is None or not removed.is_message:
             raise UsageError("There is no message to send again.")
-        own = {ALONE: True} if asked.identity is not OWNER else {}
-        posted = await host.post(line, removed.text, identity=asked.identity, **own)
+        usual = asked.workspace.settings.policy
+        policy = asked.identity.allowed_again(removed.policy or usual, usual)
+        is_alone = asked.identity is not OWNER
+        posted = await host.post(
+            line, removed.text, identity=asked.identity, policy=policy, alone=is_alone
+        )
     return {"event": posted.event, "after": posted.after, "text": removed.text}
 
 
