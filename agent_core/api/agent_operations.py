@@ -385,7 +385,9 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
     """
     if asked.identity is OWNER:
         check_message(message.text)
-    is_alone = asked.identity is not OWNER if message.alone is None else message.alone
+    is_alone = message.alone
+    if is_alone is None:
+        is_alone = asked.identity is not OWNER
     given: dict[str, object] = {ALONE: is_alone, "trace": asked.trace}
     if message.result is not None:
         if is_group(asked.workspace.root, agent_of(line)):

@@ -178,6 +178,10 @@ _PAUSE_S: Final = 0.05  # between looks at what another process does with a mess
 _LOOK_S: Final = 0.5  # between looks whether a process that tells of its turn still runs it
 _PRECEDENCE_S: Final = 1.0
 _LIE_S: Final = 2.0
+TAKEN_OVER: Final = (
+    "Another process took over this turn, perhaps while this one was suspended; it goes on there."
+)
+_NOBODY_ASKS: Final = "the process that asked has ended"
 _MISSED_LIMIT: Final = 20  # turns that are told of at once
 _SENT_LIMIT: Final = 1_000  # messages that are known to come from here
 # The user's message comes before those of other agents, but not before its own turn that was cut off.
@@ -774,10 +778,6 @@ async def fed(turn: Turn, store: str) -> AsyncIterator[None]:
         await feed.aclose()
 
 
-TAKEN_OVER: Final = (
-    "Another process took over this turn, perhaps while this one was suspended; it goes on there."
-)
-_NOBODY_ASKS: Final = "the process that asked has ended"
 UNANSWERED: Final = "The turn ended here: it failed, and the user has no answer to this."
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.kit import ScriptedModel
+from tests.kit.program import knapper
 
 from .test_two_windows import (  # noqa: F401 - collected here, with the `root` of this module
     model,
@@ -34,6 +35,10 @@ def root(
     (tmp_path / "knapper.toml").write_text(
         f'[storage]\nurl = "{database}"\n[memory]\nembedding = "none"\n'
     )
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))  # where it is noted what was confirmed
+    confirmed = knapper("storage", "confirm", "-y", cwd=tmp_path)
+    assert confirmed.returncode == 0, confirmed.stderr
     monkeypatch.setenv("KNAPPER_MODEL_BASE_URL", model.base_url)
     monkeypatch.setenv("KNAPPER_MODEL_NAME", "scripted")
     return tmp_path
