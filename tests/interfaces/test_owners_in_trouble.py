@@ -3,11 +3,10 @@
 import os
 import signal
 import sqlite3
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,6 @@ from .support import flags
 from .test_two_windows import library, window
 
 SLOW_S = 0.4
-FULL = "is full. The change in progress is not saved"
 
 
 def echo(seen: Seen) -> Step:
@@ -152,67 +150,3 @@ def test_a_call_that_is_refused_is_shown_with_its_answer_in_both_windows(
         ]
         assert lines[0] == lines[1]
         assert lines[0]
-
-
-@pytest.fixture
-def small_disk(root: Path) -> Iterator[Path]:
-    """A workspace on a disk of a few megabytes."""
-    place = root / "disk"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", place], check=False, capture_output=True
-    )
-    if mounted.returncode:
-        pytest.skip("only root mounts a disk")
-    (place / "functions").mkdir()
-    (place / "knapper.toml").touch()
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "-l", place], check=True)
-
-
-def fill(disk: Path) -> Path:
-    """Write until the disk is full; return the file that fills it."""
-    with closing(sqlite3.connect(disk / ".knapper" / "state.db")) as db:
-        for _ in range(20):  # until its log has no room that is written again
-            with suppress(sqlite3.OperationalError):
-                if db.execute("pragma wal_checkpoint(truncate)").fetchone()[0] == 0:
-                    break
-            time.sleep(0.05)
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(b"x" * 512)
-    return filler
-
-
-def test_a_turn_whose_disk_is_full_is_told_everywhere_and_goes_on_when_there_is_room(
-    small_disk: Path,
-) -> None:
-    fillers = list[Path]()
-
-    def full(seen: Seen) -> Step:
-        said = [str(one["content"]) for one in seen.messages if one["role"] == "user"][-1]
-        if "full" in said and not fillers:
-            fillers.append(fill(small_disk))
-        return Say(f"heard {said} to its end")
-
-    with (
-        scripted([Repeat(full)]) as model,
-        window(model, small_disk) as first,
-        window(model, small_disk) as second,
-    ):
-        first.do("one", "heard one to its end")
-        second.wait_for("heard one to its end")
-        first.line("full")
-        for screen in (first, second):
-            screen.wait(shows(screen, FULL), FULL)
-        time.sleep(3)
-        for screen in (first, second):
-            assert not shows(screen, FULL, 4)()  # who waits does not tell it again and again
-        fillers[0].unlink()
-        for screen in (first, second):
-            screen.wait_for("heard full to its end", 2 * patience_s())
-        second.do("two", "heard two to its end")
-        first.wait_for("heard two to its end")

@@ -37,7 +37,7 @@ def root(
     )
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))  # where it is noted what was confirmed
-    confirmed = knapper("storage", "confirm", "-y", cwd=tmp_path)
+    confirmed = knapper("storage", "confirm", cwd=tmp_path)
     assert confirmed.returncode == 0, confirmed.stderr
     monkeypatch.setenv("KNAPPER_MODEL_BASE_URL", model.base_url)
     monkeypatch.setenv("KNAPPER_MODEL_NAME", "scripted")
