@@ -75,8 +75,10 @@ class NewPicture(Part):
 
 
 class Message(Part):
-    """A message to an agent. A `key` makes a repeat harmless; a running turn takes the message unless it is `alone`.
+    """A message to an agent. A `key` makes a repeat harmless.
 
+    It waits for the end of a running turn and begins its own. If it is not `alone`, and from the page unless it is,
+    the running turn takes it.
     `result` is the JSON Schema of an object: the reply is one, and the message has a turn of its own. The `pictures`
     are shown to the model.
     `mode` and `growth` are for the turn that it begins; a token gets no more than it has anyway.
@@ -84,7 +86,7 @@ class Message(Part):
 
     text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
     key: Annotated[str | None, Field(max_length=200)] = None
-    alone: bool = False
+    alone: bool | None = None
     result: dict[str, Any] | None = None  # Any: JSON
     pictures: Annotated[list[NewPicture], Field(max_length=MAX_PICTURES)] = Field(
         default_factory=list
@@ -391,7 +393,10 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
     """
     if asked.identity is OWNER:
         check_message(message.text)
-    given: dict[str, object] = {ALONE: message.alone, "trace": asked.trace}
+    is_alone = message.alone
+    if is_alone is None:
+        is_alone = asked.identity is not OWNER
+    given: dict[str, object] = {ALONE: is_alone, "trace": asked.trace}
     if message.result is not None:
         if is_group(asked.workspace.root, agent_of(line)):
             raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
@@ -584,7 +589,10 @@ async def retry(asked: Asked, line: Line) -> object:
             raise UsageError("There is no message to send again.")
         usual = asked.workspace.settings.policy
         policy = asked.identity.allowed_again(removed.policy or usual, usual)
-        posted = await host.post(line, removed.text, identity=asked.identity, policy=policy)
+        is_alone = asked.identity is not OWNER
+        posted = await host.post(
+            line, removed.text, identity=asked.identity, policy=policy, alone=is_alone
+        )
     return {"event": posted.event, "after": posted.after, "text": removed.text}
 
 

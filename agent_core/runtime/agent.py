@@ -17,7 +17,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, overload
 
@@ -25,7 +25,14 @@ from agent_core.access.grants import NOTHING, Grants, TaskReach
 from agent_core.access.grants.approval import FollowedQuestions
 from agent_core.base import events
 from agent_core.base.caps import Payer, paid_by
-from agent_core.base.errors import AgentBusy, KnapperError, ModelError, UsageError, WorkspaceError
+from agent_core.base.errors import (
+    AgentBusy,
+    KnapperError,
+    LostLease,
+    ModelError,
+    UsageError,
+    WorkspaceError,
+)
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.matching import MARK
 from agent_core.base.pictures import (
@@ -170,6 +177,11 @@ class TurnOptions:
 _PAUSE_S: Final = 0.05  # between looks at what another process does with a message
 _LOOK_S: Final = 0.5  # between looks whether a process that tells of its turn still runs it
 _PRECEDENCE_S: Final = 1.0
+_LIE_S: Final = 2.0
+TAKEN_OVER: Final = (
+    "Another process took over this turn, perhaps while this one was suspended; it goes on there."
+)
+_NOBODY_ASKS: Final = "the process that asked has ended"
 _OFFER_S: Final = 3.0  # how long others have to take up a message for which no model is here
 _STEP_LIMIT: Final = 1_000_000
 _OTHER_MODEL: Final = (
@@ -211,6 +223,7 @@ class TurnRunner:
     is_stale: bool = False  # another process may have continued the conversation
     seen: int = 0  # the number of the last entry or end of a turn that was told of
     settled: str = ""  # about a turn that was cut off, until somebody is told
+    has_claimed: bool = False  # a turn, since the conversation is held
     ring: Callable[[], object] = lambda: None  # tells other processes that a turn began or ended
     has_others: Callable[[], bool] = lambda: False  # whether other processes answer messages here
     offered_since: float | None = None  # when our message was left to others, as no model is here
@@ -296,10 +309,9 @@ class TurnRunner:
         """Let other processes run the conversation; a group holds its members as long as it is open."""
         if self.loop.is_group:
             return
-        try:
-            self.seen = await self.store.last_seq(self.line)
-        finally:
-            await self.store.lend(self.line)
+        await self.store.lend(self.line)
+        if self.has_claimed:
+            self.has_claimed = False
             self.ring()
 
     async def reload(self) -> None:
@@ -319,8 +331,8 @@ class TurnRunner:
         Only the turn that answers is told of.
         """
         own = [await self.post(post) for post in posts]
-        if options.follows:
-            await self._tell_missed(emit)
+        follower = TurnFollower(self.store, self.line, own[-1] if own else "")
+        await self._tell_missed(follower, emit, options)
         if not own:
             running = await self.store.running_event(self.line) if options.follows else ""
             try:
@@ -330,14 +342,16 @@ class TurnRunner:
                 if not running:
                     raise
                 own = [running]
+                follower.message = running
             else:
                 try:
+                    await self._tell_missed(follower, emit, options)
                     await self._run_next((), emit, options)
                 finally:
                     await self.let_go()
                 return
         approver = options.approver or self.functions.granting.queue.approver
-        self.following = follower = TurnFollower(self.store, self.line, own[-1])
+        self.following = follower
         questions = (
             FollowedQuestions(approver, self.store, lambda: follower.is_of_this_user)
             if approver
@@ -354,9 +368,9 @@ class TurnRunner:
 
         try:
             self.offered_since = None
-            await self._await_answer(own, tell, options, posted=bool(posts))
+            await self._await_answer(own, tell, options, questions, posted=bool(posts))
         finally:
-            self.following.close()
+            follower.close()
             self.following = None
             self.stops = None
             await stops.aclose()
@@ -373,7 +387,7 @@ class TurnRunner:
         if not waiting or not waiting[0].here or waiting[0].id in self.sent:
             return
         if self._passes(waiting[0].id):
-            raise AgentBusy(f"A message for `{self.name}` was sent just now.", fix="Wait a second.")
+            raise self._due_to_another()
 
     def _passes(self, message: str) -> bool:
         """Return whether the next message that waits is left to its sender, which has a second from now."""
@@ -383,37 +397,86 @@ class TurnRunner:
         return now - self.passed[1] < _PRECEDENCE_S
 
     async def _await_answer(
-        self, own: Sequence[str], emit: Emit, options: TurnOptions, *, posted: bool
+        self,
+        own: Sequence[str],
+        emit: Emit,
+        options: TurnOptions,
+        questions: FollowedQuestions | None,
+        *,
+        posted: bool,
     ) -> None:
         """Run or follow turns until the last of our `own` messages is answered, or another process is left to it."""
         follower = self.following
         assert follower is not None
-        tells_wait = posted
+        is_told = not posted
+        was_stopped = False
         is_left = False
         while not (follower.is_over or self.leaves):
             if await follower.is_withdrawn():
                 emit(events.Warned(message=_WITHDRAWN))
                 break
             try:
-                await self.take()
+                await self._take_in_order(own, follower)
             except AgentBusy as busy:
-                if tells_wait:
-                    emit(events.Warned(message=f"{busy.message} This message waits for it."))
-                    tells_wait = False
+                if not is_told or busy.is_stopped > was_stopped:
+                    whom = "This message waits for it." if posted else "It is waited for."
+                    fix = busy.fix if busy.is_stopped else ""
+                    emit(events.Warned(message=f"{busy.message} {whom}", fix=fix))
+                is_told = True
+                was_stopped = busy.is_stopped
                 await self._follow(follower, emit)
+                await self._tell_missed(follower, emit, options)
                 await self._stop_following(follower)
             else:
-                try:
-                    is_left = posted and await self._hand_over(follower, emit)
-                    if not is_left and await self._run_own(own, follower, emit, options):
-                        return
-                finally:
-                    await self.let_go()
+                if questions is not None:
+                    await questions.aclose(_NOBODY_ASKS)
+                is_answered = await self._run_held(own, follower, emit, options, posted=posted)
+                is_left = is_answered is None
+                if is_answered:
+                    return
             if not follower.is_over:
                 for event in await follower.wait(_LOOK_S, _LOOK_S if is_left else _PAUSE_S):
                     emit(event)
         if options.follows:  # commands show what was said elsewhere, too
             await self.reload()
+
+    async def _run_held(
+        self,
+        own: Sequence[str],
+        follower: TurnFollower,
+        emit: Emit,
+        options: TurnOptions,
+        *,
+        posted: bool,
+    ) -> bool | None:
+        """Do as `_run_own` does, and let go. A turn that another process took over is left to that.
+
+        None is returned if our message was left to others for now, because no model is here.
+        """
+        is_answered: bool | None = None
+        is_lost = False
+        try:
+            await self._tell_missed(follower, emit, options)
+            if not (posted and await self._hand_over(follower, emit)):
+                is_answered = await self._run_own(own, follower, emit, options)
+        except* LostLease:
+            is_lost = True
+            is_answered = False
+        finally:
+            await self.let_go()
+        if is_lost:
+            emit(events.Warned(message=TAKEN_OVER))
+            await self._leave_to_others(follower, emit)
+        return is_answered
+
+    async def _leave_to_others(self, follower: TurnFollower, emit: Emit) -> None:
+        """Follow for a while without taking the conversation, which a lock that lies gives to two processes."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LIE_S):
+                while not (follower.is_over or self.ends_at_once or self.leaves):
+                    await self._follow(follower, emit)
+                    for event in await follower.wait(_PAUSE_S, _PAUSE_S):
+                        emit(event)
 
     async def _hand_over(self, follower: TurnFollower, emit: Emit) -> bool:
         """Return whether our message is left to another process for now, because this one has no model for it."""
@@ -443,15 +506,23 @@ class TurnRunner:
         if follower.is_over:
             self.seen = max(self.seen, follower.last)
 
-    async def _tell_missed(self, emit: Emit) -> None:
-        """Tell of the turns that ended elsewhere since the last one that was told of here."""
+    async def _tell_missed(self, follower: TurnFollower, emit: Emit, options: TurnOptions) -> None:
+        """Tell of the turns that ended elsewhere since the last one that was told of here, before the followed one."""
+        if not options.follows or follower.turn:
+            return
         for ended in await self.store.ended_turns(self.line, self.seen, most=_MISSED_LIMIT):
+            message = follower.message
+            if message and ended.id == await self.store.turn_of(message, self.line):
+                break
             await self._follow(TurnFollower(self.store, self.line, "", ended.id), emit)
 
     async def has_missed(self) -> bool:
         """Return whether a turn runs, or has ended, that was not told of here."""
-        last = await self.store.last_seq(self.line)
-        return last > self.seen and not self.one_at_a_time.locked()
+        if self.one_at_a_time.locked():
+            return False
+        # One that has only begun has no number yet; its process may have been killed.
+        is_running = bool(await self.store.running_event(self.line))
+        return is_running or await self.store.last_seq(self.line) > self.seen
 
     async def _stop_following(self, follower: TurnFollower) -> None:
         """End the turn that another process runs for our message, or withdraw the message, if the user says so."""
@@ -481,17 +552,45 @@ class TurnRunner:
                 return True
             if await follower.is_withdrawn():
                 return False
-            waiting = [
-                id for id, kind in await self.store.waiting_events(self.line) if kind not in BETWEEN
-            ]
-            is_of_another = bool(waiting) and waiting[0] not in own and not follower.turn
-            if is_of_another and self._passes(waiting[0]):
+            if await self._is_due_to_another(own, follower):
                 return False
             is_answered = await self._run_next(_LATER_KINDS, emit, options, own)
-            if is_answered is None:  # it was cut off, and ends here
+            if is_answered is None:  # it was cut off, and ends here or goes on later
                 await self._follow(follower, emit)
-            if is_answered is not False:
+                return follower.is_over or not await self._goes_on_later(own[-1])
+            if is_answered:
                 return True
+
+    async def _take_in_order(self, own: Sequence[str], follower: TurnFollower) -> None:
+        """Take the conversation as `take` does, unless the next turn is due to another process, which would wait.
+
+        Raises:
+            AgentBusy: another process runs it, or is due.
+        """
+        is_free = not await self.store.running_event(self.line)
+        if is_free and await self._is_due_to_another(own, follower):
+            raise self._due_to_another()
+        await self.take()
+
+    def _due_to_another(self) -> AgentBusy:
+        return AgentBusy(f"A message for `{self.name}` was sent just before.", fix="Wait a second.")
+
+    async def _is_due_to_another(self, own: Sequence[str], follower: TurnFollower) -> bool:
+        """Return whether the next message that waits is left to its sender, none of our `own` being before it."""
+        if follower.turn:
+            return False
+        waiting = [
+            id for id, kind in await self.store.waiting_events(self.line) if kind not in BETWEEN
+        ]
+        return bool(waiting) and waiting[0] not in own and self._passes(waiting[0])
+
+    async def _goes_on_later(self, message: str) -> bool:
+        """Return whether the turn of a message of ours was cut off and will go on, unless the user ends it."""
+        again = await self.store.resumption_of(message) if message in self.sent else ""
+        if again and self.ends_at_once:
+            await self.store.withdraw(again)
+            return False
+        return bool(again)
 
     @asynccontextmanager
     async def alone(self, kind: str, options: TurnOptions) -> AsyncIterator[Turn]:
@@ -507,6 +606,7 @@ class TurnRunner:
             finally:
                 self.turn = None
                 await self.store.finish(turn.id, turn.attempt)
+                self.seen = await self.store.last_seq(self.line)
 
     async def begin(self, turn: Turn, inbound: Inbound) -> None:
         """Store the first entries of a turn, and notify its listeners."""
@@ -610,12 +710,14 @@ class TurnRunner:
                 emit(events.Warned(message=self.settled))
             self.settled = ""
             if claimed is None:
+                self.seen = await self.store.last_seq(self.line)
                 return None
             is_own = await self._took(claimed, message)
             is_told = is_own or options.follows or not own or claimed.event.id in own
             self.tools.look()
             turn = self.turn_of(claimed, options, emit if is_told else lambda _: None)
             is_part = bool(options.on_behalf_of) or options.group is not None
+            self.is_stale = True  # until all is stored that is said to have happened
             try:
                 async with (
                     fed(turn, "" if is_part else self.store.place),
@@ -624,6 +726,8 @@ class TurnRunner:
                     await self._run_claimed(turn, claimed.event, options.shape)
             finally:
                 self.tools.end()
+            self.is_stale = False
+            self.seen = await self.store.last_seq(self.line)
         return is_own or await self._took(claimed, message)
 
     @asynccontextmanager
@@ -666,6 +770,7 @@ class TurnRunner:
         that failed here, because its sender has the error.
         """
         claimed = await self.store.next(self.line, self.owner, skip=skip)
+        self.has_claimed |= claimed is not None
         while claimed is not None and claimed.attempt > 1:
             has_sender = claimed.event.id in own or claimed.event.id not in self.sent
             is_owed = restarts or (is_alone(claimed.event) and has_sender)
@@ -1000,6 +1105,7 @@ class Agent:
             await self._turns.begin(self._turns.turn_of(claimed, TurnOptions(self)), claimed.event)
             self.tools.end()
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
+        self._turns.seen = await self._store.last_seq(self.line)
         await self._turns.let_go()
 
     async def _load_conversation(self) -> None:
@@ -1039,10 +1145,10 @@ class Agent:
             raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
         kept = await self._keep(pictures)
         posts = [*heard, *([] if message is None else [self._post(message, shape, kept)])]
-        begins_alone = not heard and group is None and self.origin.window != "prompt"
-        if message is not None and begins_alone:
-            # Whoever runs it: the answer is to it alone.
-            posts[-1].payload.update({BEGINS_ALONE: True, HERE: True})
+        if message is not None and not heard and group is None:
+            posts[-1].payload[HERE] = True
+            if self.origin.window != "prompt":  # whoever runs it: the answer is to it alone
+                posts[-1].payload[BEGINS_ALONE] = True
         if message == GO_ON and not await self.goes_on():  # the receipt continues, too
             for ended in await self._store.ended_turns(
                 self.line, await self._store.last_seq(self.line) - 1

@@ -176,7 +176,12 @@ class Interruption:
         self._inside: set[asyncio.Task[object]] = set()
 
     def request(self) -> None:
-        """End the turn: cancel the code inside the block, and refuse further entries."""
+        """End the turn: cancel the code inside the block, and refuse further entries.
+
+        It may be asked from several sides at once: a second cancellation would end who runs the turn, too.
+        """
+        if self.requested:
+            return
         self.requested = True
         for task in self._inside:
             task.cancel()

@@ -624,12 +624,21 @@ class TurnStore(Tables):
 
         For a turn that was cut off and is resumed, it is the resuming turn, or None until that begins.
         """
-        sql = "select t.id, e.line from event e join turn t on t.seq = e.turn where e.id = ?1 and ?2 in ('', e.line)"
-        turn, line = session.one(sql, event, line) or (None, "")
-        sql = "select t.id from event e left join turn t on t.seq = e.turn where e.line = ? and e.key = ?"
-        while turn is not None and (after := session.one(sql, line, f"{AGAIN}:{turn}")):
-            turn = after[0]
-        return None if turn is None else str(turn)
+        turns = _turns_of(session, event, line)
+        return turns[-1] if turns else None
+
+    @query
+    def resumption_of(self, session: SqlSession, event: str) -> str:
+        """Return the event that waits, perhaps for a while, to resume the turn of another one, which was cut off.
+
+        "" if there is none, or if all is paused that runs by itself.
+        """
+        turns = _turns_of(session, event, "")
+        if len(turns) < 2 or turns[-1] is not None or session.one("select 1 from pause"):
+            return ""
+        waiting = "select id from event where key = ? and turn is null"
+        row = session.one(waiting, f"{AGAIN}:{turns[-2]}")
+        return str(row[0]) if row else ""
 
     @query
     def last_seq(self, session: SqlSession, line: str) -> int:
@@ -697,6 +706,24 @@ def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> s
     )
     name_by(session, post)
     return id
+
+
+def _turns_of(session: SqlSession, event: str, line: str) -> list[str | None]:
+    """Return the turn that took an event, and those that resume it, one after another; None for one that waits.
+
+    Nothing is returned for an event that no turn has taken, or of another conversation than `line`.
+    """
+    sql = "select t.id, e.line from event e join turn t on t.seq = e.turn where e.id = ?1 and ?2 in ('', e.line)"
+    row = session.one(sql, event, line)
+    if row is None:
+        return []
+    turns: list[str | None] = [str(row[0])]
+    sql = (
+        "select t.id from event e left join turn t on t.seq = e.turn where e.line = ? and e.key = ?"
+    )
+    while turns[-1] is not None and (after := session.one(sql, row[1], f"{AGAIN}:{turns[-1]}")):
+        turns.append(after[0] and str(after[0]))
+    return turns
 
 
 def name_by(session: SqlSession, post: Post) -> None:

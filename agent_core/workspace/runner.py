@@ -1,7 +1,8 @@
 """The runner: runs the turns that the store lists as due.
 
 Each agent runs one turn at a time; a bounded number of agents run at once. Wake-ups are only hints and may be lost:
-the tables of the store decide. The runner sleeps until the next due time instead of polling.
+the tables of the store decide. The runner sleeps until the next due time, and looks once a second: a process that is
+killed wakes nobody.
 """
 
 import asyncio
@@ -107,7 +108,8 @@ class Runner:
 
     def poke(self, line: str = "") -> None:
         """Wake the runner because a conversation, or any of them, may have work. Unneeded calls are harmless."""
-        self._resting.pop(line, None)
+        for name in (line, *self._busy_since):  # what another process ran may have begun or ended
+            self._resting.pop(name, None)
         self._woken.set()
 
     @property
@@ -234,8 +236,8 @@ class Runner:
         """Wait for a wake-up or until the next due time."""
         times = [] if self._next_due is None else [self._next_due - await self._store.now()]
         times += [until - self._clock.monotonic() for until in self._resting.values()]
-        if self._store.is_shared:  # no one reports that a process died
-            times.append(_HEAL_S * random.uniform(0.5, 1.5))  # noqa: S311  (a pause)
+        # No one reports that a process died, perhaps before it rang for what it had sent or begun.
+        times.append(_HEAL_S * random.uniform(0.5, 1.5))  # noqa: S311  (a pause)
         wait = min([max(time, 0.01) for time in times if time > -_REST_S] or [_LONGEST_SLEEP_S])
         self._resting = {
             name: until for name, until in self._resting.items() if until > self._clock.monotonic()
@@ -290,7 +292,11 @@ async def _file_bell(state: Path, poke: Callable[[], None]) -> AsyncIterator[Non
                 loop.call_soon_threadsafe(poke)
 
     observer.schedule(Heard(), str(state / "agents"), event_filter=[FileClosedEvent])
-    observer.start()
+    try:
+        observer.start()
+    except OSError:  # too many windows for the kernel's limits; the runner looks by itself, too
+        yield
+        return
     try:
         yield
     finally:

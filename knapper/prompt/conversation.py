@@ -27,6 +27,7 @@ from agent_core.base.errors import (
     AgentBusy,
     KnapperError,
     LostLease,
+    StorageError,
     Unavailable,
     UsageError,
     WorkspaceError,
@@ -50,7 +51,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.operations.attachments import headline
 from agent_core.operations.spending import Spending
-from agent_core.runtime.agent import UNANSWERED, Agent, Origin
+from agent_core.runtime.agent import TAKEN_OVER, UNANSWERED, Agent, Origin
 from agent_core.runtime.session import GO_ON
 from agent_core.runtime.shared_debugger import end_breakpoints, tell_breakpoints
 from agent_core.runtime.taken_up import JOB, PIPE
@@ -163,6 +164,7 @@ class Conversation:
         self.on_pause: Callable[[], None] = _nothing
         self.has_sent = False  # whether a turn has sent a message to another agent
         self._command: Interruption | None = None
+        self._ending: asyncio.Future[None] | None = None  # of a turn that was taken over
         self._held: list[FunctionsChanged] | None = None
         self._saved_by = "outside"
         self.commanded = ""  # the running command, as typed
@@ -273,8 +275,8 @@ class Conversation:
                     if isinstance(event, TurnEnded):
                         reason = event.reason
                         self.touch(Receipt.from_json(event.made).names(*TOUCHED))
-        except* LostLease:
-            self._lost()
+        except* LostLease:  # the runner shows it as it goes on there
+            self.voice.lines(warned(TAKEN_OVER))
         finally:
             self.busy = False
             self._poke()
@@ -315,14 +317,9 @@ class Conversation:
         if isinstance(last, User) or (isinstance(last, Notice) and last.text == UNANSWERED):
             await self.agent.pop()
 
-    def _lost(self) -> None:
-        """End the conversation: another process took over the agent while this one was suspended."""
-        if not self.left:
-            self.left = self.failed = True
-            what = f"Another process took over {self.agent.name} while this one was suspended."
-            self.voice.lines(
-                fault_lines(what, "Press Ctrl-D and start again; the conversation is kept.")
-            )
+    def _end_lost(self) -> None:
+        """End the turn that another process took over while this one was suspended: its next write is refused."""
+        self._ending = asyncio.ensure_future(self.agent.interrupt())
 
     def _poke(self) -> None:
         if self._runner is not None:
@@ -432,7 +429,7 @@ class Conversation:
         """Yield the runner: turns of the conversation's agent run here, those of other agents in the background."""
 
         async def run_front(_: str) -> None:
-            await self.guarded(self.wake(listener), AgentBusy)
+            await self.guarded(self.wake(listener), AgentBusy, StorageError)
 
         async def watched() -> str:
             if not (self.voice.is_attended and self._is_begun) or self.busy:
@@ -454,7 +451,7 @@ class Conversation:
                 run_front,
                 lambda _: self.agent.interrupt(resumes=True),
                 lambda: self._is_begun and not self.busy,
-                self._lost,
+                self._end_lost,
                 watched,
             ),
             on_fault=lambda *fault: self.voice.aloud([turn_fault(*fault)]),

@@ -656,12 +656,12 @@ class FollowedQuestions:
             case _:
                 pass
 
-    async def aclose(self) -> None:
-        """Stop asking."""
+    async def aclose(self, why: str = "") -> None:
+        """Stop asking, because nobody waits for an answer any more; a window that asks says `why`."""
         asked = [*self._asked.values()]
         self._asked.clear()
         for task in asked:
-            task.cancel()
+            task.cancel(why)
         await asyncio.gather(*asked, return_exceptions=True)
 
     async def _ask(self, id: str) -> None:
