@@ -326,7 +326,9 @@ async def status(asked: Asked) -> object:
 
     `model_trouble` is why no turn can be taken yet; `saves` counts the changes of functions by files since the start,
     and `last_save` is what the last one did; `rejected` counts the files that do not load now, and `grants` is another
-    number after each change of the grants. `waiting` counts the rejected candidates that are kept.
+    number after each change of the grants. `waiting` counts the rejected candidates that are kept. `stopped` is the
+    function whose call stands at a breakpoint, for who may say how it goes on. `paused` is why nothing runs by itself
+    now, or null.
     """
     rooms, usual = asked.rooms, asked.workspace.settings.agent
     agents = await rooms.shown(await rooms.state.store.agent_names(), asked.identity)
@@ -344,7 +346,16 @@ async def status(asked: Asked) -> object:
         "waiting": len(await rooms.state.store.all_pending()),
         "rejected": len({problem.where.path for problem in asked.workspace.rejected()}),
         "grants": asked.functions.granting.book.changed_at(),
+        "stopped": _stopped(asked),
+        "paused": (await rooms.state.store.spending_rules()).pause,
     }
+
+
+def _stopped(asked: Asked) -> str:
+    """Return the function whose call stands at a stop, or "" for who may not step through it."""
+    held = asked.rooms.host.debugger.held
+    is_shown = not asked.identity.agents and "edit" in asked.identity.scopes
+    return held.stop.call if held is not None and is_shown else ""
 
 
 async def _pending(asked: Asked) -> list[PendingQuestion]:

@@ -3,7 +3,7 @@ import { useEffect, useReducer, useRef, useState } from "./vendor/preact.js";
 import { Approval } from "./approvals.js";
 import { Call, Folded, isPlain } from "./cards.js";
 import { commandOf, run, Shown } from "./commands.js";
-import { Composer } from "./composer.js";
+import { Composer, usePolicy } from "./composer.js";
 import { conversationsOf, MAIN } from "./conversations.js";
 import { api, changed, copy, count, Fault, go, html, listen, part, Sentence, tell, to, useChanged, useDraft, useLoaded, useWindow } from "./kit.js";
 import { asWords, Prose } from "./markdown.js";
@@ -215,7 +215,8 @@ function Conversation({ agent, conversation, approvals, reload, say, trouble, pa
   useEffect(() => { if (running) say("It is working."); else if (said) say(asWords(said)); }, [running, said]);
   useEffect(() => { reload(); changed("conversations"); }, [asked.join(), running]); // the rows have all that the prompt shows
   useEffect(() => { if (matchMedia("(hover: hover)").matches) box.current.focus(); }, []); // where no keyboard would cover the page
-  const post = (into, words) => api(`${path}/messages?conversation=${part(into)}`, "POST", { text: words, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
+  const policy = usePolicy(agent, now);
+  const post = (into, words) => api(`${path}/messages?conversation=${part(into)}`, "POST", { text: words, ...policy.own, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
   const send = async (event) => {
     event.preventDefault();
     if (!text.trim()) return;
@@ -270,7 +271,7 @@ function Conversation({ agent, conversation, approvals, reload, say, trouble, pa
     ${!shown.isAtEnd && html`<button type="button" class="down" onClick=${shown.toEnd}>↓ To the newest</button>`}
     <${Fault} text=${fault || lost} />${command && html`<${Shown} shown=${command} agree=${agree} close=${() => { setCommand(null); box.current.focus(); }} />`}
     ${paused && html`<p class="note hand" role="status"><span class="grow">${agent} is paused: what you send waits.</span><button type="button" onClick=${() => api(`${path}/resume`, "POST").then(reload, setFault)}>Resume</button></p>`}
-    <${Composer} agent=${agent} now=${now} choose=${choose} box=${box} text=${text} setText=${setText} send=${send} stop=${stop} isRunning=${running} note=${note} used=${used} /></div></div>`;
+    <${Composer} agent=${agent} now=${now} policy=${policy} choose=${choose} box=${box} text=${text} setText=${setText} send=${send} stop=${stop} isRunning=${running} note=${note} used=${used} /></div></div>`;
 }
 
 const costsByTurn = (costs) => new Map((costs ? costs.turns : []).filter((row) => row.turn).map((row) => [row.turn, { cost: row.cost, tokens: row.prompt + row.completion, seconds: row.seconds, isEstimated: row.is_estimated }]));
