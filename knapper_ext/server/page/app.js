@@ -52,7 +52,7 @@ function App({ link: given }) {
   useEffect(() => { if (isIn) document.title = `${title} · Knapper`; }, [title, isIn]);
   useEffect(() => { if (approvals.length) say(`${count(approvals.length, "question")} to answer: Alt+Q.`); }, [approvals.length]);
   useEffect(() => { if (isDrawn) document.querySelector(".side a")?.focus(); }, [isDrawn]);
-  useEffect(() => { // Alt and a number opens a room, Alt+Q goes to a question, / to the search of a list, Ctrl+K to that of all
+  useEffect(() => { // Alt and a number opens a room, Alt+Q goes to a question, Alt+M to the mode, / to the search of a list, Ctrl+K to that of all
     const pressed = (event) => {
       if (event.altKey && event.code === "KeyQ") {
         event.preventDefault();
@@ -60,6 +60,7 @@ function App({ link: given }) {
         if (!question) go("Approvals");
         (question || main.current).focus();
       }
+      if (event.altKey && event.code === "KeyM") { const menu = document.querySelector(".composer .has-menu > button"); if (menu) { event.preventDefault(); menu.click(); } }
       const number = event.altKey && /^Digit[1-9]$/.test(event.code) ? Number(event.code.slice(5)) : 0;
       if (number && number <= KEYED) { event.preventDefault(); go(ROOMS[number - 1]); }
       if ((event.ctrlKey || event.metaKey) && event.key === "k") { event.preventDefault(); setSearching(true); }

@@ -54,6 +54,14 @@ const sent = (path, method, body, headers) => reached(fetch(path, {
 // Asks the API; an error has the server's sentence, and what to do about it.
 export const api = (path, method = "GET", body = undefined) => sent(`/api/v1${path}`, method, body, keyed());
 
+// The content of a file, as JSON holds it.
+export const base64 = (blob) => new Promise((done, failed) => {
+  const reader = new FileReader();
+  reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
+  reader.onerror = () => failed(reader.error);
+  reader.readAsDataURL(blob);
+});
+
 // A picture by its digest, as an address that an image shows: only an image may, so nothing in it runs.
 export const picture = (digest) => reached(fetch(`/api/v1/pictures/${digest}`, { headers: keyed() })).then((answer) => answer.ok ? answer.blob() : Promise.reject(new Error(GONE)))
   .then((blob) => new Promise((done) => { const reader = new FileReader(); reader.onload = () => done(reader.result); reader.readAsDataURL(blob); })).catch(() => "");
