@@ -71,7 +71,9 @@ class RemoteDebugger:
             UsageError: there is none with this ID.
         """
         if id not in self._debugging.breakpoints.held:
-            raise UsageError(f"There is no breakpoint {id}.", fix="The list of them has the numbers.")
+            raise UsageError(
+                f"There is no breakpoint {id}.", fix="The list of them has the numbers."
+            )
         self._debugging.breakpoints.clear(id=id)
         self._is_led = self._is_led and self._held is not None
         self._leave()

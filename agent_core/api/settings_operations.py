@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from agent_core.access.secrets import Secrets
-from agent_core.base.errors import UsageError, WorkspaceError
+from agent_core.base.errors import WorkspaceError
 from agent_core.base.plain_files import read_plain
 from agent_core.base.records import to_json
 from agent_core.base.settings import Value, with_values
@@ -53,7 +53,7 @@ async def agent_file(asked: Asked, name: str) -> object:
 async def describe_agent(asked: Asked, name: str, description: AgentDescription) -> object:
     """Write what an agent is for, and what it may use, into its file; comments and other keys stay.
 
-    A file that was changed meanwhile is a 409, which has its text. An agent that is opened first after it has the persona.
+    A file that was changed meanwhile is a 409, which has its text. An agent that is made afterwards has the persona.
     """
     await _require_seen(asked, name)
     directory = asked.workspace.directory
@@ -139,8 +139,6 @@ async def remove_secret(asked: Asked, name: str) -> object:
     """Remove a secret from the user's file."""
     _require_all(asked)
     store = Secrets(asked.workspace.root)
-    if name not in await asyncio.to_thread(store.stored):
-        raise UsageError(f"`{name[:80]}` is not in the file of secrets.")
     await asyncio.to_thread(store.remove, name)
     return {"removed": name, "from": store.variables().get(name)}
 

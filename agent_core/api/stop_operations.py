@@ -87,7 +87,9 @@ def _require_all(asked: Asked) -> None:
 
 def _number(text: str) -> int:
     if not (text.isdecimal() and text.isascii() and len(text) < 10):
-        raise NotThere(f"There is none with the number `{text[:40]}`.", fix="The list has the numbers.")
+        raise NotThere(
+            f"There is none with the number `{text[:40]}`.", fix="The list has the numbers."
+        )
     return int(text)
 
 

@@ -256,7 +256,7 @@ async def approvals(asked: Asked) -> object:
     """List the questions about grants that wait for an answer, oldest first, and under `asks` those of functions."""
     pending = await _pending(asked)
     shown = await aside(PER_ENTRY * len(pending), _questions_json, pending)
-    asks = [question.to_shown() for question in await _asks(asked)]
+    asks = [{**question.to_shown(), "agent": agent} for agent, question in await _asks(asked)]
     return {"approvals": shown, "asks": asks}
 
 
@@ -289,7 +289,7 @@ async def answer(asked: Asked, id: str, approval: ApprovalAnswer) -> object:
 
     An answer to a question that has changed since is a 409, with the new `question`.
     """
-    for own in await _asks(asked):
+    for _, own in await _asks(asked):
         if own.id == id:
             decision = Decision("no")
             if approval.answer == "yes":
@@ -364,13 +364,13 @@ async def _pending(asked: Asked) -> list[PendingQuestion]:
     return [row for row in questions if await asked.rooms.concerns(row.agent, asked.identity)]
 
 
-async def _asks(asked: Asked) -> list[FunctionQuestion]:
+async def _asks(asked: Asked) -> list[tuple[str, FunctionQuestion]]:
     """Return the pending questions of functions in turns of agents that the token may see, oldest first."""
-    asks = list[FunctionQuestion]()
+    asks = list[tuple[str, FunctionQuestion]]()
     for row in await asked.workspace.store.pending_questions():
         question = FunctionQuestion.from_row(row)
         if question is not None and await asked.rooms.concerns(row.agent, asked.identity):
-            asks.append(question)
+            asks.append((row.agent, question))
     return asks
 
 

@@ -1,5 +1,5 @@
 // The page: its frame, its rooms, and what is common to them. All texts become text nodes.
-import { render, useEffect, useRef, useState } from "./vendor/preact.js";
+import { Component, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { Agents } from "./agents.js";
 import { Approvals } from "./approvals.js";
 import { Chat, ChatBar } from "./chat.js";
@@ -28,6 +28,14 @@ function here() {
   return ROOMS.includes(room) ? { room, chosen: rest.map(decoded) } : { room: "Chat", chosen: [] };
 }
 
+// What goes wrong in a room stays in it: the rest of the page goes on.
+class Room extends Component {
+  componentDidCatch(error) { console.error(error); this.setState({ error }); }
+  render({ children }, { error }) {
+    return error ? html`<div class="page stack"><${Fault} text=${`This room failed: ${error.message}. What you typed is kept.`} /><p><button type="button" onClick=${() => this.setState({ error: null })}>Try again</button></p></div>` : children;
+  }
+}
+
 function App({ link: given }) {
   const [{ room, chosen }, setPlace] = useState(here);
   const [{ agents, approvals, status }, setSeen] = useState({ agents: [], approvals: [], status: null });
@@ -40,7 +48,7 @@ function App({ link: given }) {
   const [isDrawn, setDrawn] = useState(false), [isSearching, setSearching] = useState(false);
   const main = useRef(null), burger = useRef(null);
   const look = () => hasKey() && Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
-    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true); isOut = false;
+    setSeen({ agents: known.agents, approvals: [...waiting.approvals, ...waiting.asks], status: now }); setFault(""); setIn(true); isOut = false;
     const named = (name) => known.agents.find((row) => row.name === name);
     setAgent((old) => old || (named(sessionStorage.getItem(AGENT)) || named("main") || known.agents[0])?.name || "");
   }, (error) => { isOut = error.status === 401; if (isOut) setIn(false); else setFault(error); });
@@ -82,14 +90,14 @@ function App({ link: given }) {
       ${room === "Chat" ? html`<${ChatBar} key=${agent} agent=${agent} conversation=${chosen[1]} beat=${beat} />` : room === "Functions" && chosen[0] ? html`<${FunctionBar} name=${chosen[0]} beat=${beat} />` : html`<h1 class="grow cut">${title}</h1>${room === "Functions" && html`<a class="button" href="#/Functions/+">New function</a>`}`}
       ${status && status.rejected > 0 && html`<button type="button" class="badge" onClick=${() => go("Functions")}>${count(status.rejected, "file")} rejected</button>`}${status && status.stopped && !(room === "Functions" && chosen[1] === "stop") && html`<a class="button badge" href=${to("Functions", status.stopped, "stop")}>${status.stopped} stands at a stop</a>`}</div>
       <${Fault} text=${fault} />${saved && saved !== told && html`<div role="status" class="row saved"><span class="wide">${plain(status.last_save)}</span><button type="button" class="quiet" onClick=${() => setTold(localStorage.told = saved)}>Close</button></div>`}</header>
-    <main id="main" aria-label=${TITLES[room] || room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} chosen=${chosen[1]} say=${say} trouble=${status && status.model_trouble} paused=${paused} ...${common} />`}
+    <main id="main" aria-label=${TITLES[room] || room} ref=${main} tabindex="-1" class=${room}><${Room} key=${room === "Functions" ? `${room}/${chosen[0] || ""}` : room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} chosen=${chosen[1]} say=${say} trouble=${status && status.model_trouble} paused=${paused} ...${common} />`}
       ${room === "Functions" && (chosen[0] ? html`<${chosen[0] === "+" ? NewFunction : OneFunction} key=${chosen[0]} name=${chosen[0]} tab=${chosen[1] || ""} agent=${agent} stopped=${status && status.stopped} ...${common} />` : html`<${Functions} ...${common} />`)}
       ${room === "Growth" && html`<${Growth} ...${common} />`}
       ${room === "Memory" && html`<${Memory} key=${agent} agent=${agent} beat=${status} />`}
       ${room === "Steps" && html`<${Steps} key=${`${agent}/${chosen[1]}`} agent=${agent} conversation=${chosen[1]} beat=${beat} />`}
       ${room === "Agents" && html`<${Agents} beat=${status} chosen=${chosen[0]} agent=${agent} changed=${look} />`}
       ${room === "Settings" && html`<${Settings} chosen=${chosen[0]} agent=${agent} beat=${beat} reload=${look} />`}
-      ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}</main></div>
+      ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}<//></main></div>
     ${isSearching && html`<${Palette} agent=${agent} close=${() => setSearching(false)} />`}<${Toast} /><p class="unseen" role="status">${said}</p></div>`;
 }
 

@@ -65,6 +65,11 @@ function heard(state, event) {
       asked = asked.filter((question) => question !== event.question);
       put({ key: `ask:${event.question}`, kind: "notice", text: `${event.function} asked to ${event.says.join("; ")}: ${ANSWERS[event.answer] || event.answer}${event.word ? ` (“${event.word}”)` : ""}` });
       break;
+    case "function_asked": asked = asked.includes(event.question) ? asked : [...asked, event.question]; break;
+    case "function_answered":
+      asked = asked.filter((question) => question !== event.question);
+      put({ key: `ask:${event.question}`, kind: "notice", text: `Its question was answered: ${event.answer || "with nothing"}${event.by === "human" ? "" : ` (${event.by})`}` });
+      break;
     case "quarantined": put({ key: `quarantine:${event.name}`, kind: "warning", text: `${event.name} kept failing, and is not shown to the model any more.` }); break;
     case "usage": used = event.context_limit && event.context_tokens ? `${event.context_tokens.toLocaleString()} of ${event.context_limit.toLocaleString()} tokens` : used; break;
     case "waiting": waits = event.what; break;

@@ -3,7 +3,7 @@ import { useEffect, useState } from "./vendor/preact.js";
 import { Approval } from "./approvals.js";
 import { Beside } from "./beside.js";
 import { Editor } from "./editor.js";
-import { api, changed, count, Fault, go, html, part, plain, reaches, tell, Text, to, useDraft, useLoaded, when } from "./kit.js";
+import { api, changed, count, Fault, go, html, part, plain, reaches, tell, Text, to, typedOf, useDraft, useLoaded, when } from "./kit.js";
 import { Icon, Only, Standing, Strip } from "./marks.js";
 import { standsIn, StopFacts, StopRoom, useStops } from "./stop.js";
 import { Outcome, Problems, Stages, Verdict, wordOf } from "./verdict.js";
@@ -26,7 +26,7 @@ export function OneFunction({ name, tab: asked, agent, beat, approvals, stopped,
   const [listed] = useLoaded("/functions", beat);
   const tab = TABS.some(([key]) => key === asked) ? asked : "", questions = approvals.filter((row) => !row.agent && row.function === name);
   const stops = useStops(tab === "stop" || Boolean(stopped)), renew = () => { again(); reread(); reload(); };
-  const kept = facts ? null : JSON.parse(localStorage.getItem(`knapper-typed:source:${name}`)); // a source that was never saved, or a candidate that is edited
+  const kept = facts ? null : typedOf(`source:${name}`); // a source that was never saved, or a candidate that is edited
   if (kept && fault && fault.status === 404) return html`<div class="page"><${Editor} name=${name} module=${kept.module || "grown"} source="" agent=${agent} names=${listed ? listed.functions.map((row) => row.name) : []} saved=${renew} /></div>`;
   if (!facts) return html`<div class="page"><${Fault} text=${fault} />${fault && past && past.versions.length > 0 && html`<${Gone} name=${name} done=${renew} />`}</div>`;
   const { calls = 0, failures = 0 } = facts.statistics || {}, number = { versions: past && past.versions.length, calls };

@@ -138,8 +138,11 @@ export const Text = ({ text, label }) => html`<pre tabindex="0" aria-label=${lab
 
 // What was typed stays: in this tab, or in this browser, where it outlives the tab and the program. Where no room is left, it is told.
 const TYPED = "knapper-typed:";
+export function typedOf(name, kept = localStorage) { // what cannot be read, as another version may have kept it, counts as nothing
+  try { return JSON.parse(kept.getItem(`${TYPED}${name}`)); } catch { return null; }
+}
 export function useDraft(name, empty = "", kept = sessionStorage) {
-  const key = `${TYPED}${name}`, [typed, show] = useState(() => JSON.parse(kept.getItem(key)) ?? empty);
+  const key = `${TYPED}${name}`, [typed, show] = useState(() => typedOf(name, kept) ?? empty);
   const keep = (next) => {
     try { if (next === empty) kept.removeItem(key); else kept.setItem(key, JSON.stringify(next)); } catch (error) { tell(`This browser does not keep what you type: ${error.message}`); }
   };

@@ -1,9 +1,9 @@
 // What a model says, as Markdown. A kept library cuts it into tokens, and each becomes an element here: no HTML of a model's
 // passes, no picture is loaded from anywhere, and a link leads to the web or to mail and nowhere else.
-import { useEffect, useRef, useState } from "./vendor/preact.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact.js";
 import { copy, html, plain } from "./kit.js";
 import { Only } from "./marks.js";
-import { colored, Lines } from "./python.js";
+import { coloredFrom, Lines } from "./python.js";
 import { Lexer, Tokenizer } from "./vendor/marked.js";
 
 // What is longer, wider or nested deeper is shown as it was written: the library takes the square of it, or more.
@@ -45,9 +45,24 @@ function Link({ href, children }) {
   return leads ? html`<a href=${leads} title=${leads} target="_blank" rel="noopener noreferrer">${children}</a>` : html`<span>${children} (${href})</span>`;
 }
 
+// Code in chunks of lines: of one that grows, only the last is colored and laid out again.
+const CHUNK = 64;
+function Code({ text, isPython }) {
+  const kept = useRef([]), lines = text.split("\n"), chunks = [];
+  for (let at = 0, before = ""; at < lines.length; at += CHUNK) {
+    const own = lines.slice(at, at + CHUNK).join("\n"), old = kept.current[chunks.length];
+    const isSame = old && old.own === own && old.before === before, read = isSame || !isPython ? null : coloredFrom(before, plain(own));
+    const shown = () => html`<span class="chunk">${read ? html`<${Lines} rows=${read.lines.map((line) => ["", "", line])} />` : `${own}\n`}</span>`;
+    chunks.push(isSame ? old : { own, before, after: read ? read.after : "", shown: shown() });
+    before = chunks.at(-1).after;
+  }
+  kept.current = chunks;
+  return chunks.map(({ shown }) => shown);
+}
+
 const PYTHON = ["python", "py", "python3", "pycon"];
 function Block({ text, language }) {
-  const inside = PYTHON.includes(language) ? html`<${Lines} rows=${colored(plain(text)).map((line) => ["", "", line])} />` : text;
+  const inside = html`<${Code} text=${text} isPython=${PYTHON.includes(language)} />`;
   return html`<div class="block"><div class="head"><span class="grow cut">${language || "text"}</span><${Only} name="copy" label="Copy the code" onClick=${() => copy(text)} /></div><pre class=${PYTHON.includes(language) ? "source plain" : ""} tabindex="0" aria-label="Code"><code>${inside}</code></pre></div>`;
 }
 
@@ -79,22 +94,52 @@ function one(token, depth) {
   }
 }
 
-const lexed = (text) => new Reader({ gfm: true, tokenizer: new Tables() }).lex(text);
+const lexed = (text) => (text.length > LONGEST ? [{ type: "paragraph", raw: text, text }] : new Reader({ gfm: true, tokenizer: new Tables() }).lex(text));
 
-function read(text) {
-  const whole = String(text ?? "");
-  if (whole.length > LONGEST) return html`<p>${whole}</p>`;
-  try { return many(lexed(whole), 0); } catch { return html`<p>${whole}</p>`; } // nested beyond what the library can take
+// The blocks of a text. A fence at the beginning of a line is cut out first: code is not read, however long it is.
+const FENCE = /^(`{3,}|~{3,})([^\n`]*)$/gm;
+function blocksOf(text) {
+  const tokens = [];
+  let at = 0;
+  while (at < text.length) {
+    FENCE.lastIndex = at;
+    const open = FENCE.exec(text), before = text.slice(at, open ? open.index : text.length);
+    if (before) tokens.push(...lexed(before));
+    if (!open) break;
+    const from = open.index + open[0].length + 1, close = new RegExp(`^ {0,3}${open[1][0]}{${open[1].length},}[ \\t]*(?:\\n|$)`, "gm");
+    close.lastIndex = from;
+    const end = from < text.length ? close.exec(text) : null;
+    at = end ? end.index + end[0].length : text.length;
+    tokens.push({ type: "code", raw: text.slice(open.index, at), text: text.slice(from, end ? Math.max(from, end.index - 1) : text.length), lang: open[2].trim() });
+  }
+  return tokens;
 }
 
-// Of a text that grows, what stands before its last blocks is read once. A text that names its links at the end is read whole.
-const OPEN_BLOCKS = 3, NAMES_LINKS = /^ {0,3}\[[^\]\n]{1,200}\]:/m;
+// Links that are named at its end belong to the whole text.
+const NAMES_LINKS = /^ {0,3}\[[^\]\n]{1,200}\]:/m, MOST_READ = 4 * LONGEST;
+function read(text) {
+  const whole = String(text ?? "");
+  if (whole.length > MOST_READ) return html`<p>${whole}</p>`;
+  try { return many(whole.length <= LONGEST && NAMES_LINKS.test(whole) ? lexed(whole) : blocksOf(whole), 0); } catch { return html`<p>${whole}</p>`; } // nested beyond what the library can take
+}
+
+// Of a text that grows, what stands before its last blocks is read once, and so are the first items of a long list.
+const OPEN_BLOCKS = 3, LIST_ITEMS = 40;
+function split(tokens) {
+  const last = tokens.at(-1);
+  if (last && last.type === "list" && last.items.length > 2 * LIST_ITEMS) {
+    const items = last.items.slice(0, -LIST_ITEMS), raw = items.map((item) => item.raw).join("");
+    if (last.raw.startsWith(raw)) return { closed: [...tokens.slice(0, -1), { ...last, items, raw }], open: [{ ...last, items: last.items.slice(-LIST_ITEMS), start: last.ordered ? Number(last.start) + items.length : "", raw: last.raw.slice(raw.length) }] };
+  }
+  const closed = tokens.slice(0, -OPEN_BLOCKS);
+  return { closed, open: tokens.slice(closed.length) };
+}
 function readOn(text, { raw = "", blocks = [] }) {
-  if (text.length > LONGEST || NAMES_LINKS.test(text)) return { raw: "", blocks: [], value: read(text) };
+  if (text.length <= LONGEST && NAMES_LINKS.test(text)) return { raw: "", blocks: [], value: read(text) };
   const isMore = text.startsWith(raw), kept = isMore ? blocks : [], from = isMore ? raw.length : 0;
   try {
-    const tokens = lexed(text.slice(from)), closed = tokens.slice(0, -OPEN_BLOCKS), now = [...kept, ...many(closed, 0)];
-    return { raw: text.slice(0, from) + closed.map((token) => token.raw).join(""), blocks: now, value: [...now, ...many(tokens.slice(closed.length), 0)] };
+    const { closed, open } = split(blocksOf(text.slice(from))), now = [...kept, ...many(closed, 0)];
+    return { raw: text.slice(0, from) + closed.map((token) => token.raw).join(""), blocks: now, value: [...now, ...many(open, 0)] };
   } catch { return { raw: "", blocks: [], value: read(text) }; }
 }
 
@@ -116,8 +161,9 @@ export function Prose({ text }) {
   const rest = text === last.current.text ? 0 : last.current.at + 10 * last.current.took - performance.now();
   if (rest <= 0 && text !== last.current.text) {
     const began = performance.now(), next = readOn(String(text ?? "").replace(/\r\n?/g, "\n"), last.current), at = performance.now();
-    last.current = { text, at, took: at - began, ...next };
+    last.current = { text, at, began, took: at - began, ...next };
   }
+  useLayoutEffect(() => { const { began } = last.current; if (began) last.current = { ...last.current, began: 0, took: performance.now() - began, at: performance.now() }; }); // with what it took to draw it
   useEffect(() => { const timer = rest > 0 ? setTimeout(() => look((number) => number + 1), rest) : 0; return () => clearTimeout(timer); }, [text, rest > 0]);
   return html`<div class="prose">${last.current.value}</div>`;
 }

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.kit import Expect, Repeat, Say
+from tests.kit import Ask, Expect, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS
 from tests.pictures.support import RED, URL, sees
+from tests.runtime.test_functions_that_ask import PAYS
 
 from .conftest import Serve, Served
 from .test_modes_at_the_doors import policies
-from .test_page import go, in_browser, page, send
+from .test_page import HOSTILE, go, in_browser, page, send
 from .test_page_chat import answered
 from .test_the_api import READS
 
@@ -233,7 +234,9 @@ async def test_the_value_of_a_secret_is_typed_hidden_goes_to_its_file_and_is_sho
         told = await server.client.get("/api/v1/secrets")
         assert "a long secret" not in told.text
         assert "a long secret" not in "".join(
-            path.read_text(errors="replace") for path in server.workspace.root.rglob("*") if path.is_file()
+            path.read_text(errors="replace")
+            for path in server.workspace.root.rglob("*")
+            if path.is_file()
         )
         await row.get_by_role("button", name="Remove RATES_KEY").click()
         await row.get_by_role("button", name="Remove RATES_KEY").click()
@@ -296,9 +299,40 @@ async def test_what_cannot_go_along_is_refused_with_its_reason(
     async with page(server, 390) as (view, seen):
         await give(view, "drop", (name, content), ("fine.txt", b"fine"))
         await view.get_by_role("alert").get_by_text(says).wait_for()
-        await view.get_by_role("list", name="Goes with the message").get_by_text("fine.txt").wait_for()
+        await (
+            view.get_by_role("list", name="Goes with the message")
+            .get_by_text("fine.txt")
+            .wait_for()
+        )
         await give(view, "drop", *[(f"{number}.txt", b"x") for number in range(25)])
         await view.get_by_text("24.txt is one too many").wait_for()
         assert await view.locator(".chip").count() == 20
         assert await view.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert seen == []
+
+
+@in_browser
+async def test_a_question_of_a_function_is_answered_in_its_call_by_a_word_or_a_choice(
+    served: Serve,
+) -> None:
+    server = await served([Ask(Wanted("pay", {"to": HOSTILE})), Say("Paid.")])
+    await server.save("money.py", PAYS)
+    async with page(server) as (view, seen):
+        await send(view, "Pay.")
+        question = view.get_by_role("region", name="Question of pay")
+        await question.get_by_text("How much?").wait_for()
+        answer = question.get_by_role("textbox")
+        await answer.fill("lots")
+        await question.get_by_role("button", name="Answer", exact=True, disabled=False).click()
+        await question.get_by_text("The answer cannot be lots.").wait_for()
+        await answer.fill("4.5")
+        await question.get_by_role("button", name="Answer", exact=True, disabled=False).click()
+        await question.get_by_text(f"Pay 5.5 to {HOSTILE}?").wait_for()
+        await question.get_by_role("button", name="yes", disabled=False).click()
+        await question.get_by_text("Which account?").wait_for()
+        await view.keyboard.press("Alt+q")
+        assert await view.evaluate("document.activeElement.innerText") == "main"
+        await question.get_by_role("button", name="other", disabled=False).click()
+        await answered(view, "Paid.")
+        await view.get_by_text("Its question was answered: other").wait_for()
+        assert [text for text in seen if "400" not in text] == []

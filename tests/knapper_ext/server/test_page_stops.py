@@ -1,4 +1,4 @@
-"""A function is stopped at a line on the page, in a real browser: set, hit, looked into, stepped on, by keys and clicks."""
+"""A function is stopped at a line on the page, in a real browser: set, hit, looked into, stepped on."""
 
 from typing import Any
 
@@ -23,7 +23,9 @@ async def test_a_call_stops_at_a_line_and_its_variables_are_seen_changed_and_ste
     async with page(server, 1280) as (view, seen):
         await go(view, "Functions/total/stop")
         stops = view.get_by_role("region", name="Where it stops", exact=True)
-        await stops.get_by_placeholder("line, if condition, after N").fill(f"{line + 1} if number > 1")
+        await stops.get_by_placeholder("line, if condition, after N").fill(
+            f"{line + 1} if number > 1"
+        )
         await stops.get_by_role("button", name="Add").click()
         await stops.get_by_text("if number > 1").wait_for()
         await call_by_form(view, "[1, 2]")
@@ -55,7 +57,9 @@ async def test_a_call_stops_at_a_line_and_its_variables_are_seen_changed_and_ste
 async def test_a_line_is_pressed_to_stop_there_and_a_stop_of_an_agents_call_is_told_in_each_room(
     served: Serve,
 ) -> None:
-    server, line = await with_total(served, [Ask(Wanted("total", {"numbers": [3]})), Say("It is 3.")])
+    server, line = await with_total(
+        served, [Ask(Wanted("total", {"numbers": [3]})), Say("It is 3.")]
+    )
     async with page(server, 1280) as (view, seen):
         await go(view, "Functions/total/stop")
         at = view.locator(f"[data-line='{line + 2}']")
