@@ -82,7 +82,7 @@ function App({ link: given }) {
   if (!isIn) return html`<${LogIn} link=${link} done=${() => { setLink(""); return look(); }} />`;
   if (!agent) return html`<main>${fault ? html`<${Fault} text=${fault} />` : html`<p class="dim">Loading…</p>`}</main>`;
   const saved = status && status.last_save && status.saves + status.last_save;
-  const beat = status ? `${status.saves}/${status.functions}/${status.grants}/${status.running.join()}/${approvals.length}/${status.stopped}` : "";
+  const beat = status ? `${status.saves}/${status.functions}/${status.grants}/${status.running.join()}/${approvals.length}/${status.stopped}/${status.paused}` : "";
   const paused = Boolean(agents.find((row) => row.name === agent)?.paused), common = { beat, approvals, reload: look };
   return html`<div class=${`app${isDrawn ? " drawer" : ""}`}><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a>
     <${Side} room=${room} agent=${agent} chosen=${chosen} agents=${agents} approvals=${approvals} status=${status} beat=${beat} search=${() => setSearching(true)} reload=${look} />

@@ -6,7 +6,7 @@ import { colored, Lines } from "./python.js";
 
 const LOOK_MS = 500, MOST_SAID = 40;
 const STEPS = [["next", "Next line", "next", "n"], ["step", "Step in", "step", "s"], ["out", "Run to its end", "return", "r"], ["play", "Continue", "continue", "c"]];
-const QUIT = "quit";
+const QUIT = "quit", LOCALS = "locals";
 
 // The stop of this process and its breakpoints, looked at again and again while they are in sight.
 export function useStops(isLooking) {
@@ -36,9 +36,12 @@ export function StopRoom({ name, facts, stops }) {
     busy.current = true; setFault("");
     api(`/stops/${stop.number}`, "POST", { typed }).then((now) => {
       take(now);
-      if (isTold) setSaid((old) => [...old, { typed, text: now.stops[0] ? now.stops[0].message : "" }].slice(-MOST_SAID));
-      if (!now.stops[0]) setSaid([]);
-    }, (error) => { setFault(error); look(); }).finally(() => { busy.current = false; });
+      const [here] = now.stops;
+      if (!here) setSaid([]);
+      if (!isTold || !here) return undefined;
+      setSaid((old) => [...old, { typed, text: here.message }].slice(-MOST_SAID));
+      return api(`/stops/${here.number}`, "POST", { typed: LOCALS }).then(take); // what was typed may have changed them
+    }).catch((error) => { setFault(error); look(); }).finally(() => { busy.current = false; });
   };
   latest.current = give;
   useEffect(() => { // the keys of the prompt, where nothing is typed
@@ -86,8 +89,8 @@ export function StopFacts({ name, stops }) {
   const rows = stop ? stop.locals : [], frames = stop ? [...stop.frames.entries()].reverse() : [];
   const says = (row) => [row.condition && `if ${row.condition}`, row.after > 0 && `after ${row.after}`, row.every > 1 && `every ${row.every}`, row.once && "once"].filter(Boolean).join(" ");
   return html`${any && !stop && html`<p class="note hand"><span class="grow">A call of ${any.call} stands at line ${placeOf(any).line}; others wait for it.</span><a class="button" href=${to("Functions", any.call, "stop")}>Look</a></p>`}
-    ${stop && html`<section class="section" aria-label="Variables"><h2>Variables</h2>${rows.length ? html`<dl class="facts variables">${rows.map(([one, value]) => html`<dt class="mono">${plain(one)}</dt><dd><code>${plain(value)}</code></dd>`)}</dl>` : html`<p class="dim">None yet.</p>`}${stop.shown.length > 0 && html`<dl class="facts variables">${stop.shown.map(([one, value]) => html`<dt class="mono hand">${plain(one)}</dt><dd><code>${plain(value)}</code></dd>`)}</dl>`}</section>
+    ${stop && html`<section class="section" aria-label="Variables"><h2>Variables</h2>${rows.length ? html`<dl class="facts variables">${rows.map(([one, value]) => html`<dt class="mono">${plain(one)}</dt><dd><code>${plain(value)}</code></dd>`)}</dl>` : html`<p class="dim">None yet.</p>`}${stop.shown.length > 0 && html`<dl class="facts variables">${stop.shown.map(([one, value]) => html`<dt class="mono hand">${plain(one)}</dt><dd><code>${plain(value)}</code></dd>`)}</dl>`}<p class="help">What you change applies to this call only, and its answer says so.</p></section>
       <section class="section"><h2>How it got here</h2><ol class="list frames">${frames.map(([at, frame]) => html`<li><button type="button" class="link mono" aria-current=${at === stop.current ? "true" : undefined} disabled=${at === stop.current} onClick=${() => go(at)}>${plain(frame.function)}:${frame.line}</button><span class="dim cut">${plain(frame.arguments)}</span>${at === stop.frames.length - 1 && html`<span class="grow"></span><span class="help">stopped, ${when(stop.since)}</span>`}</li>`)}</ol>${stop.call_arguments && html`<p class="help">The call: <code>${plain(stop.call_arguments)}</code></p>`}</section>`}
     <section class="section" aria-label="Where it stops"><h2>Where it stops</h2>${points.length === 0 ? html`<p class="dim">Nowhere yet. Calls by hand stop, and those of agents that this server runs.</p>` : html`<ul class="list">${points.map((row) => html`<li key=${row.number}><span class="grow">${row.function !== name && html`<a class="mono" href=${to("Functions", row.function, "stop")}>${row.function}</a> `}${row.line ? html`line <code>${row.line}</code>` : html`<span class="bad">its line is gone: <code>${plain(row.text)}</code></span>`} ${says(row) && html`<code>${plain(says(row))}</code>`}${row.by === "agent" && html` <span class="dim">by an agent: it records</span>`}</span><${Only} name="close" label=${`Remove the stop at line ${row.line}`} onClick=${() => clear(row)} /></li>`)}</ul>`}
-      <form class="row line-row" onSubmit=${add}><label class="grow"><span class="unseen">Line, and when it stops there</span><input class="mono wide" placeholder="line, if condition, after N" value=${where} onInput=${({ target }) => setWhere(target.value)} /></label><button>Add</button></form><${Fault} text=${fault} /></section>`;
+      <form class="row line-row" onSubmit=${add}><label class="wide"><span class="unseen">Line, and when it stops there</span><input class="mono" placeholder="line, if condition, after N" value=${where} onInput=${({ target }) => setWhere(target.value)} /></label><button>Add</button></form><${Fault} text=${fault} /></section>`;
 }

@@ -34,7 +34,7 @@ HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 AXE = axe_source()
 HAS_BROWSER = CHROMIUM is not None and find_spec("playwright") is not None
 ROOMS = ("Chat", "Functions", "Growth", "Memory", "Settings", "Agents", "Steps", "Approvals")
-WAIT_MS = 120_000
+WAIT_MS = 25_000
 DELIVERED = '''
 def greeting(name: str) -> str:
     """Greet somebody <img src=x onerror=alert(3)>.

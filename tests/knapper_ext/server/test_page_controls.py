@@ -99,10 +99,11 @@ async def test_a_mode_that_the_server_refuses_is_told_and_nothing_typed_is_lost(
     refusal = {"error": {"code": "not-allowed", "message": "No mode task.", "fix": "Send less."}}
 
     async def refuse(route: Any) -> None:  # Any: playwright's
-        if route.request.method != "POST":
-            return await route.fallback()
-        assert json.loads(route.request.post_data)["mode"] == "task"
-        return await route.fulfill(status=403, json=refusal)
+        if route.request.method == "POST":
+            assert json.loads(route.request.post_data)["mode"] == "task"
+            await route.fulfill(status=403, json=refusal)
+        else:
+            await route.fallback()
 
     async with page(server) as (view, _):
         await view.route("**/messages?*", refuse)
@@ -181,7 +182,7 @@ async def test_an_agent_is_made_described_paused_changed_elsewhere_and_deleted(
     async with page(server, 1280) as (view, seen):
         await go(view, "Agents")
         await view.get_by_role("link", name="New agent").click()
-        await view.get_by_label("A new agent", exact=False).first.fill("books")
+        await view.get_by_role("textbox", name="A new agent").fill("books")
         await view.get_by_label("Purpose").fill('Books "payments".')
         await view.get_by_label("Persona").fill("Exact and short.")
         await view.get_by_label("Functions").fill("words.*")
@@ -213,9 +214,9 @@ async def test_an_agent_is_made_described_paused_changed_elsewhere_and_deleted(
 
 @in_browser
 async def test_the_value_of_a_secret_is_typed_hidden_goes_to_its_file_and_is_shown_nowhere(
-    served: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    served: Serve, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = tmp_path / "configuration"
+    home = tmp_path_factory.mktemp("configuration")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home))
     server = await served([])
     async with page(server) as (view, seen):
@@ -275,7 +276,7 @@ async def test_files_and_pictures_are_pasted_dropped_and_chosen_sent_and_shown_i
         assert await chips.count() == 0
         await give(view, "drop", ("photo.png", RED))
         await chips.get_by_text("photo.png").wait_for()
-        await view.get_by_role("button", name="Send").click()
+        await view.get_by_role("button", name="Send", exact=True).click()
         await answered(view, "Two.")
         assert seen == []
 
@@ -330,6 +331,7 @@ async def test_a_question_of_a_function_is_answered_in_its_call_by_a_word_or_a_c
         await question.get_by_text(f"Pay 5.5 to {HOSTILE}?").wait_for()
         await question.get_by_role("button", name="yes", disabled=False).click()
         await question.get_by_text("Which account?").wait_for()
+        await question.get_by_role("button", name="main", disabled=False).wait_for()
         await view.keyboard.press("Alt+q")
         assert await view.evaluate("document.activeElement.innerText") == "main"
         await question.get_by_role("button", name="other", disabled=False).click()
