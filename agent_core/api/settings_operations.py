@@ -11,11 +11,13 @@ from agent_core.base.errors import WorkspaceError
 from agent_core.base.plain_files import read_plain
 from agent_core.base.records import to_json
 from agent_core.base.settings import Value, with_values
-from agent_core.registry.module_edits import save_text
+from agent_core.base.untrusted import one_line
+from agent_core.registry.module_edits import remove_text, save_text
 from agent_core.registry.source import hash_of
+from agent_core.storage import is_agent_name
 from agent_core.workspace.agent_files import MOST_BYTES, AgentFiles
 
-from .identity import ApiRefusal, NotAllowed
+from .identity import ApiRefusal, NotAllowed, NotThere
 from .operations import Asked, Part, api_operation
 
 _MOST_TEXT: Final = 8_000
@@ -72,12 +74,26 @@ async def describe_agent(asked: Asked, name: str, description: AgentDescription)
     return await _file_json(asked, name)
 
 
+@api_operation("DELETE", "/agents/{name}/file", ("admin",), "Delete the file of an agent.")
+async def delete_agent_file(asked: Asked, name: str) -> object:
+    """Delete the file of an agent, if it has one; what was said with it stays."""
+    await _require_seen(asked, name)
+    before = await asyncio.to_thread(_text, asked.workspace.directory, name)
+    if before is not None:
+        path = f"agents/{name}.toml"
+        await asyncio.to_thread(remove_text, asked.workspace.root, path, hash_of(before))
+    return {"deleted": name, "had_file": before is not None}
+
+
 async def _require_seen(asked: Asked, name: str) -> None:
     """Check that a token may see an agent, which need not exist yet.
 
     Raises:
+        NotThere: nothing can have this name.
         NotAllowed: it is for other agents.
     """
+    if not is_agent_name(name):
+        raise NotThere(f"There is no agent `{one_line(name, 80)}`.", fix="The list has the names.")
     if not asked.identity.sees(name) or not await asked.rooms.shows(name, asked.identity):
         raise NotAllowed(f"The token may not use an agent `{name[:80]}`.")
 

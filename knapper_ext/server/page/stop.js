@@ -68,7 +68,7 @@ export function StopRoom({ name, facts, stops }) {
       : html`<span class="mono cut">${facts.path}</span><span class="grow"></span><span class="dim">${mine.length ? "Call it, and it stops there." : "Press a line to stop there."}</span>`}</div>
     <div class="inside"><${Code} first=${first} text=${source} marks=${marks} label=${stop ? `${at.function}, stopped` : `Lines of ${name}`} flip=${flip} /></div>
     ${stop && stop.error && html`<p class="note bad below">${plain(stop.error)}</p>`}${stop && stop.value !== null && html`<p class="note below">It returns <code>${plain(stop.value)}</code></p>`}
-    ${said.length > 0 && html`<dl class="said-at" role="log" aria-label="What was typed here">${said.map((row) => html`<dt><span class="hand mono">› </span><code>${plain(row.typed)}</code></dt><dd><pre tabindex="0" aria-label="Answer">${plain(row.text)}</pre></dd>`)}</dl>`}
+    ${said.length > 0 && html`<div class="said-at" role="log" tabindex="0" aria-label="What was typed here"><dl>${said.map((row) => html`<dt><span class="hand mono">› </span><code>${plain(row.typed)}</code></dt><dd><pre tabindex="0" aria-label="Answer">${plain(row.text)}</pre></dd>`)}</dl></div>`}
     <div class="below"><${Fault} text=${fault || stops.fault} /></div>
     ${stop && html`<form class="gate" onSubmit=${typed}><label class="row line-row grow"><span class="hand mono" aria-hidden="true">›</span><span class="unseen">Expression, or name = value</span><input class="mono grow" autocomplete="off" spellcheck="false" placeholder="An expression, or name = value" value=${text} onInput=${({ target }) => setText(target.value)} /></label></form>`}
     <p class="unseen" role="status">${stop ? `Stopped at line ${at.line}, ${plain(stop.why)}` : ""}</p></section>`;

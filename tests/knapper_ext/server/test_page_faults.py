@@ -112,9 +112,8 @@ async def test_a_draft_that_cannot_be_read_or_kept_is_told_and_the_page_goes_on(
         await view.evaluate("localStorage.setItem('knapper-typed:source:double', '{broken')")
         editor = await opened(view)
         assert "n * 2" in await editor.inner_text()
-        await view.evaluate(
-            "Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }"
-        )
+        full = "throw new DOMException('full', 'QuotaExceededError')"
+        await view.evaluate(f"() => {{ Storage.prototype.setItem = () => {{ {full}; }}; }}")
         await write(view, DOUBLE.strip().replace("n * 2", "n + n"))
         await view.get_by_text("This browser does not keep what you type").wait_for()
         await view.get_by_role("button", name="Save", exact=True).click()
@@ -127,7 +126,7 @@ async def test_a_draft_that_cannot_be_read_or_kept_is_told_and_the_page_goes_on(
     [
         ("**/api/v1/functions", {"functions": [None], "rejected": [], "unused": 0}, "Functions"),
         ("**/api/v1/growth?*", {"functions": [{"function": "x", "agent": "main"}]}, "Growth"),
-        ("**/api/v1/tree", {"agents": [{}]}, "Agents"),
+        ("**/api/v1/tree", {"agents": [None]}, "Agents"),
     ],
 )
 async def test_a_room_that_fails_says_so_and_the_others_go_on(
