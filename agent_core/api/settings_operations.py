@@ -20,8 +20,8 @@ from agent_core.workspace.agent_files import MOST_BYTES, AgentFiles
 from .identity import ApiRefusal, NotAllowed, NotThere
 from .operations import Asked, Part, api_operation
 
-_MOST_TEXT: Final = 8_000
-_MOST_PATTERNS: Final = 200
+_TEXT_LIMIT: Final = 8_000
+_PATTERN_LIMIT: Final = 200
 _Pattern = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -31,10 +31,10 @@ class AgentDescription(Part):
     `functions` are patterns; `over` is the text of the file that this is a change of, "" for a new one.
     """
 
-    purpose: Annotated[str | None, Field(max_length=_MOST_TEXT)] = None
-    persona: Annotated[str | None, Field(max_length=_MOST_TEXT)] = None
+    purpose: Annotated[str | None, Field(max_length=_TEXT_LIMIT)] = None
+    persona: Annotated[str | None, Field(max_length=_TEXT_LIMIT)] = None
     model: Annotated[str | None, Field(max_length=200)] = None
-    functions: Annotated[list[_Pattern] | None, Field(max_length=_MOST_PATTERNS)] = None
+    functions: Annotated[list[_Pattern] | None, Field(max_length=_PATTERN_LIMIT)] = None
     over: Annotated[str, Field(max_length=MOST_BYTES)] = ""
 
 

@@ -17,8 +17,8 @@ from .remote_debugger import HeldCall
 from .workspace_operations import ThereFunction
 
 _LINES_AROUND: Final = 60
-_MOST_TYPED: Final = 4_000
-_MOST_CONDITION: Final = 600
+_TYPED_LIMIT: Final = 4_000
+_CONDITION_LIMIT: Final = 600
 
 
 class BreakpointBody(Part):
@@ -26,13 +26,13 @@ class BreakpointBody(Part):
     `67 if total > 5 after 3 once`.
     """
 
-    at: Annotated[str, Field(max_length=_MOST_CONDITION)] = ""
+    at: Annotated[str, Field(max_length=_CONDITION_LIMIT)] = ""
 
 
 class StopCommand(Part):
     """What is typed at a stop, as at the prompt of the debugger: `next`, `step`, `continue`, or an expression."""
 
-    typed: Annotated[str, Field(min_length=1, max_length=_MOST_TYPED)]
+    typed: Annotated[str, Field(min_length=1, max_length=_TYPED_LIMIT)]
 
 
 @api_operation("POST", "/functions/{name}/breakpoints", ("edit",), "Set a breakpoint.", status=201)

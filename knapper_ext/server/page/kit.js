@@ -207,6 +207,11 @@ export function useWindow(box, entries, earlier, below = 0) {
       if (box.current.scrollTop < NEAR && from > 0) setLast(Math.max(DRAWN, to - STEP)); // at the very top nothing scrolls any more
     }
   }, [entries, last, below]);
+  useEffect(() => { // a text that is read a stretch at a time
+    const grew = () => { if (place.current === null && box.current) box.current.scrollTop = box.current.scrollHeight; };
+    told.addEventListener("grew", grew);
+    return () => told.removeEventListener("grew", grew);
+  }, []);
   const scrolled = () => {
     if (!box.current) return;
     const edge = box.current.getBoundingClientRect().top, node = [...box.current.querySelectorAll(":scope > .said, :scope > .call, :scope > .card, :scope > .made")].find((one) => one.getBoundingClientRect().bottom > edge);

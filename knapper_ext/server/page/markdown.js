@@ -1,7 +1,7 @@
 // What a model says, as Markdown. A kept library cuts it into tokens, and each becomes an element here: no HTML of a model's
 // passes, no picture is loaded from anywhere, and a link leads to the web or to mail and nowhere else.
 import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact.js";
-import { copy, html, plain } from "./kit.js";
+import { copy, html, plain, told } from "./kit.js";
 import { Only } from "./marks.js";
 import { coloredFrom, Lines } from "./python.js";
 import { Lexer, Tokenizer } from "./vendor/marked.js";
@@ -94,7 +94,21 @@ function one(token, depth) {
   }
 }
 
-const lexed = (text) => (text.length > LONGEST ? [{ type: "paragraph", raw: text, text }] : new Reader({ gfm: true, tokenizer: new Tables() }).lex(text));
+// A text that is longer is read in stretches, which end at an empty line, or else at the end of a line.
+const STRETCH = 12_000;
+function stretchOf(text) {
+  const cut = [/\n\n(?=\S)/g, /\n/g].map((end) => [...text.slice(0, STRETCH).matchAll(end)].at(-1)).find(Boolean);
+  return cut ? cut.index + cut[0].length : text.length;
+}
+function lexed(text) {
+  const tokens = [];
+  let rest = text;
+  for (; rest.length > LONGEST; rest = rest.slice(stretchOf(rest))) {
+    const end = stretchOf(rest), stretch = rest.slice(0, end);
+    tokens.push(...(end > STRETCH ? [{ type: "paragraph", raw: stretch, text: stretch }] : new Reader({ gfm: true, tokenizer: new Tables() }).lex(stretch)));
+  }
+  return rest ? [...tokens, ...new Reader({ gfm: true, tokenizer: new Tables() }).lex(rest)] : tokens;
+}
 
 // The blocks of a text. A fence at the beginning of a line is cut out first: code is not read, however long it is.
 const FENCE = /^(`{3,}|~{3,})([^\n`]*)$/gm;
@@ -154,16 +168,22 @@ const wordsIn = (node) => {
 const LONGEST_HEARD = 8_000;
 export const asWords = (text) => wordsIn(read(text.slice(0, LONGEST_HEARD)));
 
-// It is called with each piece that comes: what is not closed yet is read as far as it goes. What took long waits ten times as
-// long for the next reading, so that no text keeps the page from answering.
+// It is called with each piece that comes: what is not closed yet is read as far as it goes, and of a long text a stretch at a
+// time. What took long waits ten times as long for the next piece, so that no text keeps the page from answering.
+const BEGIN = { of: null, text: "", at: 0, began: 0, took: 0, value: null };
 export function Prose({ text }) {
-  const last = useRef({ text: null, at: 0, took: 0, value: null }), [, look] = useState(0);
-  const rest = text === last.current.text ? 0 : last.current.at + 10 * last.current.took - performance.now();
-  if (rest <= 0 && text !== last.current.text) {
-    const began = performance.now(), next = readOn(String(text ?? "").replace(/\r\n?/g, "\n"), last.current), at = performance.now();
-    last.current = { text, at, began, took: at - began, ...next };
+  const last = useRef(BEGIN), [, look] = useState(0), whole = String(text ?? "").replace(/\r\n?/g, "\n");
+  const isNew = whole !== last.current.of, more = isNew || last.current.text.length < whole.length;
+  const rest = more ? last.current.at + (isNew ? 10 : 2) * last.current.took - performance.now() : 0;
+  if (more && rest <= 0) {
+    const began = performance.now(), known = whole.startsWith(last.current.text) ? last.current.text.length : 0, now = whole.slice(0, known + STRETCH);
+    last.current = { of: whole, text: now, at: began, began, took: 0, ...readOn(now, last.current) };
   }
-  useLayoutEffect(() => { const { began } = last.current; if (began) last.current = { ...last.current, began: 0, took: performance.now() - began, at: performance.now() }; }); // with what it took to draw it
-  useEffect(() => { const timer = rest > 0 ? setTimeout(() => look((number) => number + 1), rest) : 0; return () => clearTimeout(timer); }, [text, rest > 0]);
+  useLayoutEffect(() => { // with what it took to draw it
+    const { began, text: read } = last.current, at = performance.now();
+    if (began) { last.current = { ...last.current, began: 0, took: at - began, at }; told.dispatchEvent(new Event("grew")); }
+    const timer = last.current.of !== whole || read.length < whole.length ? setTimeout(() => look((number) => number + 1), Math.max(0, rest)) : 0;
+    return () => clearTimeout(timer);
+  });
   return html`<div class="prose">${last.current.value}</div>`;
 }
