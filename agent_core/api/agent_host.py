@@ -446,7 +446,8 @@ class AgentHost:
         only = {ONLY: sorted(identity.agents)} if identity.agents else {}
         usual = self.workspace.settings.policy
         policy = identity.allowed(policy or usual, usual)
-        own = {} if policy == usual else {POLICY: policy.to_json()}
+        is_usual = policy == usual and identity.is_owner  # a token's may not join what has more
+        own = {} if is_usual else {POLICY: policy.to_json()}
         payload = {"text": text, **more, **only, **own}
         if key is not None:
             key = _own_key(identity, key)

@@ -526,7 +526,9 @@ async def retry(asked: Asked, line: Line) -> object:
         host.tell_removed(line)
         if removed is None or not removed.is_message:
             raise UsageError("There is no message to send again.")
-        posted = await host.post(line, removed.text, identity=asked.identity)
+        usual = asked.workspace.settings.policy
+        policy = asked.identity.allowed_again(removed.policy or usual, usual)
+        posted = await host.post(line, removed.text, identity=asked.identity, policy=policy)
     return {"event": posted.event, "after": posted.after, "text": removed.text}
 
 

@@ -103,15 +103,23 @@ class Identity:
         """
         if self.is_owner:
             return policy
-        most = usual_policy
-        if "approve" not in self.scopes:
-            most = most.narrowed(replace(most, mode="ask"))
+        most = self._most(usual_policy)
         if policy != usual_policy and most.narrowed(policy) != policy:
             raise NotAllowed(
                 f"The token `{self.name}` may not have mode {policy.mode} with growth {policy.growth}.",
                 fix="Send the message without them, or with less.",
             )
         return most.narrowed(policy)
+
+    def allowed_again(self, policy: Policy, usual_policy: Policy) -> Policy:
+        """Return the policy that it gets for a turn that is run again, which had one."""
+        return policy if self.is_owner else self._most(usual_policy).narrowed(policy)
+
+    def _most(self, usual_policy: Policy) -> Policy:
+        """Return the widest policy that it may have as a token."""
+        if "approve" in self.scopes:
+            return usual_policy
+        return usual_policy.narrowed(replace(usual_policy, mode="ask"))
 
     @property
     def origin(self) -> Origin:

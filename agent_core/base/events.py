@@ -4,6 +4,7 @@ The REPL, the one-shot command and the tests read the same events and nothing be
 JSON object per line, `type` first.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias, get_args
 
 from .errors import TurnError
@@ -262,6 +263,12 @@ class Quarantined(_Base):
     worked_version: str = ""
     worked_at: float | None = None
     ways: tuple[str, ...] = ()
+
+
+def numbers_of(choices: Sequence[str]) -> Sequence[str]:
+    """Return what stands before each choice: its number; nothing where a choice is a number itself."""
+    is_clear = not any(choice.strip().isdecimal() for choice in choices)
+    return [f"{number} " if is_clear else "" for number in range(1, len(choices) + 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,8 @@ TYPES: Final[Mapping[str, Callable[[str], object]]] = {
 """The types of an answer, each with what reads it from a person's text."""
 QUESTION_LIMIT: Final = 8
 """Questions of functions that wait at the same time, in all processes."""
+CALL_LIMIT: Final = 100
+"""Questions that one call asks at most."""
 WAIT_LIMIT_S: Final = 3_600.0
 TEXT_LIMIT: Final = 1_000
 CHOICE_LIMIT: Final = 20
@@ -124,9 +126,9 @@ class FunctionQuestion:
     def form(self) -> str:
         """What an answer may be, in words."""
         if self.choices:
-            return "one of " + ", ".join(
-                f"{n} {one_line(each, 60)}" for n, each in enumerate(self.choices, 1)
-            )
+            numbers = events.numbers_of(self.choices)
+            pairs = zip(numbers, self.choices, strict=True)
+            return "one of " + ", ".join(f"{number}{one_line(each, 60)}" for number, each in pairs)
         return "any text" if self.type == "str" else f"a {self.type}"
 
     @property
@@ -152,11 +154,12 @@ class FunctionQuestion:
         """
         typed = text.strip()
         if self.choices:
-            if typed.isdecimal() and 1 <= int(typed) <= len(self.choices):
-                return self.choices[int(typed) - 1]
             if typed in self.choices:
                 return typed
-        else:
+            numbers = [number.strip() for number in events.numbers_of(self.choices)]
+            if typed and typed in numbers:
+                return self.choices[numbers.index(typed)]
+        elif len(typed) <= TEXT_LIMIT:
             try:
                 TYPES[self.type](typed)
             except (ValueError, InvalidOperation, OverflowError):
@@ -207,6 +210,7 @@ class CallQuestions:
         self._asker = asker
         self._record = record
         self._unanswered: FunctionQuestion | None = None
+        self._asked = 0
         self.stood = 0.0
         """The seconds that the call waited for answers."""
 
@@ -223,6 +227,9 @@ class CallQuestions:
         question = FunctionQuestion.of(function, self._record.call.id, asked)
         if self._store is None:
             raise RequestRefused("nobody can be asked here")
+        self._asked += 1
+        if self._asked > CALL_LIMIT:
+            raise RequestRefused(f"a call asks at most {CALL_LIMIT} questions")
         rows = await self._store.pending_questions()
         if sum(row.question.get("kind") == KIND for row in rows) >= QUESTION_LIMIT:
             raise RequestRefused(

@@ -67,7 +67,14 @@ from agent_core.storage import (
     agent_of,
     dump,
 )
-from agent_core.storage.journal import EndEntry, MessageEntry, read_all, text_of, write_entry
+from agent_core.storage.journal import (
+    EndEntry,
+    MessageEntry,
+    read_all,
+    read_marks,
+    text_of,
+    write_entry,
+)
 from sandbox.wire.strict_json import whole_characters
 
 from .entries import (
@@ -168,6 +175,7 @@ _MISSED_LIMIT: Final = 20  # turns that are told of at once
 _SENT_LIMIT: Final = 1_000  # messages that are known to come from here
 # The user's message comes before those of other agents, but not before its own turn that was cut off.
 _LATER_KINDS: Final = tuple(kind for kind in BETWEEN if kind != AGAIN)
+_OWN_KINDS: Final = (AGAIN, "answer")  # they go on with a turn of the agent itself
 
 
 @dataclass(slots=True)
@@ -537,12 +545,11 @@ class TurnRunner:
         """
         usual = self.session.usual_policy
         given = inbound.payload.get(POLICY)
-        if inbound.kind == "answer" and not given:
-            return self.session.policy  # it goes on with the turn that asked
         if not isinstance(given, dict):
             return usual
         policy = Policy.from_json(given)
-        return usual.narrowed(policy) if inbound.payload.get("from") else policy
+        is_others = inbound.kind not in _OWN_KINDS and inbound.payload.get("from")
+        return usual.narrowed(policy) if is_others else policy
 
     async def _run_next(
         self, skip: Collection[str], emit: Emit, options: TurnOptions, own: Sequence[str] = ()
@@ -754,6 +761,7 @@ class RemovedTurn:
 
     text: str
     is_message: bool
+    policy: Policy | None = None
 
 
 class Agent:
@@ -1174,7 +1182,9 @@ class Agent:
         said = next((entry for entry in entries if entry.kind == "user"), None)
         began = said or next((entry for entry in entries if entry.kind == "notice"), None)
         text = text_of(began) if began else ""
-        return RemovedTurn(text, is_message=said is not None) if entries else None
+        begins = [given for given in map(read_marks, entries) if given.policy is not None]
+        policy = Policy.from_json(begins[0].policy or {}) if begins else None
+        return RemovedTurn(text, said is not None, policy) if entries else None
 
     async def remove_turns(self) -> int:
         """Remove every turn from the context (not from the record) and return their number."""

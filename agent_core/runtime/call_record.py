@@ -97,6 +97,8 @@ class CallRecord:
         self.repairs: list[str] = []
         self.files: list[PictureFile] = []
         """Pictures that the call returned, which are shown with its answer."""
+        self.hidden: list[str] = []
+        """A sentence about each picture that the call returned and nobody is shown."""
         self.did = Receipt()  # effects of the call as observed by the host
         self.flow = CallFlow()  # of the program that makes the call, if one does
         self._clock = clock
@@ -210,7 +212,10 @@ class CallRecord:
         written = self.did.names("wrote")
         if isinstance(value, str | PurePath) and written:
             file = await album.written(value, written)
-            self.files += [file] if file else []
+            if file and await _holds_a_secret(file):
+                self.hidden.append(f"{file.name} is not shown, because it holds a secret.")
+            elif file:
+                self.files.append(file)
         size = answers.size_of(returned)
         return replace(
             returned, value=await aside(size, answers.without_pictures, value, self.files)
@@ -219,9 +224,9 @@ class CallRecord:
     async def _keep_pictures(self) -> tuple[Sequence[Picture], Sequence[str]]:
         """Keep the pictures of the call, and return these, and a sentence about each that cannot be shown."""
         if not self.files or self.turn.pictures is None:
-            return (), ()
+            return (), self.hidden
         self._pictures, refused = await self.turn.pictures.keep_all(self.files)
-        return self._pictures, refused
+        return self._pictures, [*self.hidden, *refused]
 
     def facts_of(self, outcome: CallOutcome | None) -> Mapping[str, Any]:  # Any: JSON
         """Return facts about an outcome that are stored with it, besides its report."""
@@ -326,6 +331,13 @@ class CallRecord:
             self.has_changed,
             self.is_waiting,
         )
+
+
+async def _holds_a_secret(file: PictureFile) -> bool:
+    """Return whether a picture file holds a secret that a function was given; a file is not masked as a result is."""
+    from agent_core.access.secrets import REVEALED  # noqa: PLC0415  (most calls write no picture)
+
+    return await aside(len(file.data), REVEALED.are_in, file.data)
 
 
 def _detail_of(plan: Plan) -> dict[str, Any]:  # Any: JSON

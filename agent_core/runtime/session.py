@@ -40,7 +40,9 @@ from agent_core.storage.journal import AnswerEntry, ParkedEntry, ReplyEntry, rea
 
 from .entries import (
     AFTER,
+    EXPECTS,
     ONLY,
+    POLICY,
     RECEIPT_KINDS,
     RECORD_KINDS,
     MessageProtocol,
@@ -383,10 +385,9 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
         return [], _owed_answer(
             claimed, AnswerAsk("", f"`{claimed.agent}` was {cuts.said}.", "failed")
         )
-    kept = {
-        key: claimed.event.payload.get(key)
-        for key in ("thread", "owes", "hops", "from", "trace", ONLY)
-    }
+    payload = claimed.event.payload
+    kept = {key: payload.get(key) for key in ("thread", "owes", "hops", "from", "trace", ONLY)}
+    kept |= {key: payload[key] for key in (POLICY, EXPECTS) if key in payload}
     if claimed.event.kind == "message" or claimed.event.payload.get("text"):
         kept["text"] = one_line(str(claimed.event.payload.get("text", "")), _SAID_CHARS)
     counted = {"tries": cuts.in_a_row, "cuts": cuts.total, AFTER: claimed.id}

@@ -30,6 +30,7 @@ from .conversation_store import (
     ConversationRow,
     SaveDoor,
     add_conversation,
+    hide_conversation,
     id_of,
     line_of,
     lines_closed_to,
@@ -49,6 +50,8 @@ HELPER_RUN = "helper--"
 PASSING = "once--"
 """The prefix of the name of an agent that is deleted after one question; a later answer could not reach it."""
 _TOLD = ("user", "notice", "assistant", "result", "summary")
+_PORTION_ENTRIES = 200
+"""How many entries of a conversation that was elsewhere are stored before others have their turn, and a few more."""
 
 
 T = TypeVar("T")
@@ -499,23 +502,47 @@ class AgentStore(Tables):
             _put_turns(session, replace(whole, turns=(heard,)), {heard.id: heard.id})
         return Moved(turns, blocks, tuple(block.row.label for block in had))
 
-    @change
-    def begin_with(
+    async def begin_with(
         self,
-        session: SqlSession,
         agent: str,
         origin: str,
         name: str,
         turns: Sequence[WholeTurn],
         door: dict[str, Any],  # Any: JSON
     ) -> ConversationRow:
-        """Begin a conversation of an agent with turns that were elsewhere, and what a door keeps of it."""
+        """Begin a conversation of an agent with turns that were elsewhere, and what a door keeps of it.
+
+        It is hidden until all of them are stored, some at a time, so that others use the store meanwhile.
+        """
+        row = await self._begin_hidden(agent, origin, name)
+        for some in _portions(turns):
+            await self._add_turns(row, some)
+        return await self._show_with(row.line, door)
+
+    @change
+    def _begin_hidden(
+        self, session: SqlSession, agent: str, origin: str, name: str
+    ) -> ConversationRow:
         row = add_conversation(session, agent, origin, name)
+        return hide_conversation(session, row.line, is_hidden=True)
+
+    @change
+    def _add_turns(
+        self, session: SqlSession, row: ConversationRow, turns: Sequence[WholeTurn]
+    ) -> None:
         own = [replace(turn, conversation=row.id) for turn in turns]
         ids = {turn.id: _free(session, "turn", turn.id) for turn in own}
-        _put_turns(session, WholeAgent(agent, turns=own), ids)
-        apply(session, [SaveDoor(row.line, door)])
-        return row
+        _put_turns(session, WholeAgent(agent_of(row.line), turns=own), ids)
+
+    @change
+    def _show_with(
+        self,
+        session: SqlSession,
+        line: str,
+        door: dict[str, Any],  # Any: JSON
+    ) -> ConversationRow:
+        apply(session, [SaveDoor(line, door)])
+        return hide_conversation(session, line, is_hidden=False)
 
     @change
     def erase_conversation(self, session: SqlSession, line: str) -> bool:
@@ -546,6 +573,20 @@ class AgentStore(Tables):
         drop_texts(session, hashes)
         session.index.sweep(session)
         return True
+
+
+def _portions(turns: Sequence[WholeTurn]) -> Iterator[list[WholeTurn]]:
+    """Yield the turns in portions, each of which is stored in moments."""
+    portion = list[WholeTurn]()
+    size = 0
+    for turn in turns:
+        portion.append(turn)
+        size += len(turn.entries)
+        if size >= _PORTION_ENTRIES:
+            yield portion
+            portion = []
+            size = 0
+    yield portion
 
 
 def _impossible_lines(session: SqlSession, agent: str) -> list[str]:

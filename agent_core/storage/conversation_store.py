@@ -407,13 +407,9 @@ class ConversationStore(Tables):
                 "The main conversation stays.", fix="To erase what was said: knapper memory forget"
             )
         _must_be_there(session, line)
-        session.all(
-            "update conversation set deleted = ? where line = ?",
-            session.clock.now() if is_deleted else None,
-            line,
-        )
+        row = hide_conversation(session, line, is_hidden=is_deleted)
         _move_messages(session, line)
-        return _must_be_there(session, line)
+        return row
 
 
 def _conversation(session: SqlSession, line: str) -> ConversationRow | None:
@@ -460,6 +456,16 @@ def add_conversation(session: SqlSession, agent: str, origin: str, name: str) ->
     while not line or session.one("select 1 from conversation where line = ?", line):
         line = line_of(agent, session.clock.new_id().replace("-", "")[-_ID_CHARS:])
     put_conversation(session, ConversationRow(line, name, bool(name), session.clock.now(), origin))
+    return _must_be_there(session, line)
+
+
+def hide_conversation(session: SqlSession, line: str, *, is_hidden: bool) -> ConversationRow:
+    """Hide a conversation from lists and from what finds one, or show it again."""
+    session.all(
+        "update conversation set deleted = ? where line = ?",
+        session.clock.now() if is_hidden else None,
+        line,
+    )
     return _must_be_there(session, line)
 
 

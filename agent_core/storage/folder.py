@@ -144,7 +144,7 @@ def open_lock(path: Path) -> int:
 
 
 def check_hold(line: str) -> None:
-    """Check that a text is what can be held: the line of a conversation, or AGENT/, the gate to all but the main one.
+    """Check that a text is what can be held: the line of a conversation, or AGENT/NAME of a gate, with or without NAME.
 
     Raises:
         UsageError: it is not.

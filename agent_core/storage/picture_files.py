@@ -54,7 +54,7 @@ class PictureFiles(ValueFiles):
         Raises:
             UnusablePicture: it cannot be used, or cannot be kept.
         """
-        return await aside(len(data), self._keep, data, name)
+        return await asyncio.to_thread(self._keep, data, name)  # it looks through the folder
 
     def _keep(self, data: bytes, name: str) -> Picture:
         picture = read_picture(data, name)

@@ -121,13 +121,19 @@ class WorkerStore:
             yield
 
     @asynccontextmanager
-    async def gate(self, folder: Path, agent: str) -> AsyncIterator[None]:
-        """Be the only one who opens conversations of an agent other than the main one."""
+    async def gate(self, folder: Path, agent: str, name: str = "") -> AsyncIterator[None]:
+        """Be the only one, in any process, behind a gate of an agent while the block runs.
+
+        The one without a name is passed by whoever opens a conversation other than the main one.
+
+        Raises:
+            AgentBusy: another one stays behind it for too long.
+        """
         async with AsyncExitStack() as stack:
             end = monotonic() + _GATE_S
             while True:
                 try:
-                    await stack.enter_async_context(self.hold_line(folder, f"{agent}/"))
+                    await stack.enter_async_context(self.hold_line(folder, f"{agent}/{name}"))
                     break
                 except AgentBusy:
                     if monotonic() > end:

@@ -466,9 +466,15 @@ def _wake(session: SqlSession, turn: str) -> None:
     asker = session.one("select sender from message where id = ?", first.owes)
     payload = {"thread": first.thread, "hops": first.hops, "owes": first.owes, "answers": answers}
     payload["from"] = asker[0] if asker else ""
-    # To the conversation that asked, which waits for it.
-    asked_in = session.one("select line from turn where id = ?", turn)
+    # To the conversation that asked, which waits for it, with the policy of its turn.
+    asked_in = session.one(
+        "select turn.line, event.payload from turn join event on event.seq = turn.event"
+        " where turn.id = ?",
+        turn,
+    )
     line = asked_in[0] if asked_in else first.sender
+    began = parse_row(asked_in[1], dict) if asked_in else {}
+    payload |= {"policy": began["policy"]} if began.get("policy") else {}
     answer = Post(line, "answer", payload, key=f"answers:{turn}", origin=_AGENT_ORIGIN)
     post_event(session, answer, is_limited=False)
 

@@ -16,12 +16,22 @@ from agent_core.access.grants import Answer, Decision, Grants, Question
 from agent_core.access.grants.approval import BOUND, DIFF_HEAD
 from agent_core.access.grants.book import OF_AGENT
 from agent_core.base.clock import shown_time
-from agent_core.base.events import FunctionAnswered
+from agent_core.base.events import FunctionAnswered, numbers_of
 from agent_core.base.untrusted import one_line, visible, whole_line
 from sandbox.wire.lines import bare_lines
 
 from .dialog import MOST_COUNTED, NO, REASON, YES, AnswerKey, Dialog, DialogReply, cut_to
-from .styled_lines import Line, Role, Span, certain, folded, indented, line, split
+from .styled_lines import (
+    WORDS_BAR,
+    Line,
+    Role,
+    Span,
+    certain,
+    folded,
+    indented,
+    line,
+    split,
+)
 from .verdicts import SIGNS, problem_lines
 
 if TYPE_CHECKING:
@@ -370,14 +380,15 @@ def function_question_lines(event: "FunctionAsked | FunctionAnswered") -> list[L
     """Return lines about the question of a function: its words behind a bar, which no line of the program has."""
     if isinstance(event, FunctionAnswered):
         said = f"answered: {one_line(event.answer, 200)}" if event.answer else "nobody answered"
-        return indented([line(("dim", f"┆ {said} ({event.by})"))])
+        return indented([line(WORDS_BAR, ("dim", f"{said} ({event.by})"))])
     head = line(
         ("dim", "the function "), ("name", one_line(event.function, 80)), ("dim", " asks you:")
     )
     words = [visible(row) for row in bare_lines(event.text)] or [""]
-    rows = [head, *(line(("dim", "┆ "), row) for row in words)]
+    rows = [head, *(line(WORDS_BAR, row) for row in words)]
     rows += [
-        line(("dim", f"┆ {n} "), one_line(each, 200)) for n, each in enumerate(event.choices, 1)
+        line(WORDS_BAR, ("dim", number), one_line(each, 200))
+        for number, each in zip(numbers_of(event.choices), event.choices, strict=True)
     ]
     form = one_line(event.form, 200)
     rows.append(

@@ -39,6 +39,8 @@ _SGR: dict[Role, str] = {
 
 
 BAR: Span = ("dim", "│ ")
+WORDS_BAR: Span = ("dim", "┆ ")  # before the words of a function
+_BARS = (BAR, WORDS_BAR)
 
 
 def line(*spans: Span | str) -> Line:
@@ -294,7 +296,7 @@ def split(line: Line, columns: int) -> Iterator[Line]:
 def _fold(line: Line, columns: int, hang: int) -> Iterator[Line]:
     bars = 0  # how many leading spans are bars or blanks before them
     for at, span in enumerate(line[:_MOST_BARS]):
-        if span == BAR:
+        if span in _BARS:
             bars = at + 1
         elif span[1].strip(" ") or len(span[1]) > _MOST_BARS:
             break

@@ -75,8 +75,11 @@ def coloured(lines: Iterable[str]) -> list[Line]:
     ]
 
 
-def verdict_lines(judgment: "Judgment", joins: str = "added to") -> list[Line]:
-    """Return a headline, then the fixes, and every problem with its location and fix."""
+def verdict_lines(judgment: "Judgment", *, is_tried: bool = False) -> list[Line]:
+    """Return a headline, then the fixes, and every problem with its location and fix.
+
+    If it `is_tried`, nothing was added: it says what would be.
+    """
     if judgment.error and not judgment.problems:
         first, *more = bare_lines(judgment.error)
         return [line(("bad", "✗ "), first), *indented(line(text) for text in more)]
@@ -94,7 +97,10 @@ def verdict_lines(judgment: "Judgment", joins: str = "added to") -> list[Line]:
     counts = [counted(refusals, "problem")] + [counted(warnings, "hint")] * bool(warnings)
     return [
         _head_line(
-            judgment, joins, ", ".join(counts), ("dim", f"  {' · '.join(filter(None, facts))}")
+            judgment,
+            ", ".join(counts),
+            ("dim", f"  {' · '.join(filter(None, facts))}"),
+            is_tried=is_tried,
         ),
         *indented(
             [line(("dim", f"not back to {judgment.back}"))]
@@ -120,11 +126,15 @@ def folded_lines(judgment: "Judgment", where: str) -> list[Line]:
     return [*verdict_lines(plain), *indented([told])]
 
 
-def _head_line(judgment: "Judgment", joins: str, refusal: str, tail: Span) -> Line:
+def _head_line(judgment: "Judgment", refusal: str, tail: Span, *, is_tried: bool) -> Line:
     """Return a line for an admitted function with its standing, marked with a warning if its examples fail, or for a
-    rejected one with the `refusal`.
+    rejected one with the `refusal`; for one that `is_tried`, what it would ask a person for.
     """
     name = judgment.name or judgment.path
+    joins = "would be added to" if is_tried else "added to"
+    if is_tried and judgment.lacks_only_grants:
+        asked = f" {joins} {judgment.module}, after a question: {refusal}"
+        return line(("warn", "? "), ("name", name), asked, tail)
     if not judgment.admitted:
         return line(("bad", "✗ "), ("name", name), f" refused: {refusal}", tail)
     mark: Span = ("warn", "~ ") if judgment.fails_examples else ("ok", "✓ ")
@@ -172,8 +182,8 @@ def standing_words(standing: str) -> str:
     )
 
 
-def verdict_line(judgment: "Judgment", joins: str) -> Line:
-    """Return a verdict on one line, with the codes of its problems, which a `Legend` explains."""
+def verdict_line(judgment: "Judgment") -> Line:
+    """Return a verdict that was tried on one line, with the codes of its problems, which a `Legend` explains."""
     if judgment.error and not judgment.problems:
         return line(("bad", "✗ "), bare_lines(judgment.error)[0])
     refusals, warnings = (
@@ -189,7 +199,7 @@ def verdict_line(judgment: "Judgment", joins: str) -> Line:
     )
     told += [f"warns: {warnings}"] * bool(warnings)
     tail: Span = ("dim", f"{place}{''.join(f' · {part}' for part in told)}")
-    return _head_line(judgment, joins, refusals, tail)
+    return _head_line(judgment, refusals, tail, is_tried=True)
 
 
 def _codes(problems: Iterable["Problem"]) -> str:

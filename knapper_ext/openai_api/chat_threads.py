@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from itertools import chain, groupby
 from operator import attrgetter
@@ -56,6 +57,7 @@ from agent_core.storage import (
 from agent_core.views.call_log import was_told
 from agent_core.workspace.agent_files import is_group
 
+_GATE: Final = "doors"  # of an agent, for those who take up what its clients send
 MOST_CALLS: Final = 128  # calls of consecutive messages, which are merged into one
 PER_MESSAGE: Final = (
     40  # cost of one message besides its text, in characters as `base/offload.py` counts them
@@ -663,7 +665,7 @@ class ChatThreads:
             UsageError: no message is new, the conversation cannot have this name, or there is no such response.
             ApiRefusal: too many new conversations wait for an answer, or the key is that of another request.
         """
-        async with self._one_at_a_time:
+        async with self._alone(client_request.agent):
             thread = await self._again(client_request, messages)
             if thread is not None:
                 self._answering.add(thread)
@@ -680,6 +682,16 @@ class ChatThreads:
             thread = Thread(name, client_request, history.without_past(), row, is_again=False)
             self._answering.add(thread)
             return thread
+
+    @asynccontextmanager
+    async def _alone(self, agent: str) -> AsyncIterator[None]:
+        """Be the only one, in any process, who reads and stores what was asked of an agent.
+
+        Otherwise, two servers that get a request at once would each find it new.
+        """
+        folder = self._rooms.state.folder
+        async with self._one_at_a_time, self._store.gate(folder, agent, _GATE):
+            yield
 
     async def _instruct(self, name: str, settings: Json, system: str) -> Json:
         """Let a conversation have the instructions of its client, and return what is to be kept of it.
@@ -739,7 +751,7 @@ class ChatThreads:
         if not reply.is_whole or reply.ended is None:
             return
         number = await self._store.turn_number(thread.name, reply.ended.turn) or 0
-        async with self._one_at_a_time:
+        async with self._alone(thread.request.agent):
             settings = await self._settings(thread.name) or {}
             rows = _requests(settings)
             own = rows.pop(thread.row["asked"], None)
@@ -955,7 +967,7 @@ class ChatThreads:
         """Return the key for posting a request again whose turn failed, and remove that turn if it is the last."""
         store = self._store
         name = thread.name
-        async with self._rooms.host.idle(name) as agent, self._one_at_a_time:
+        async with self._rooms.host.idle(name) as agent, self._alone(thread.request.agent):
             settings = await self._settings(name) or {}
             row = _requests(settings).get(thread.row["asked"], thread.row)
             if row["key"] != thread.row["key"]:  # it came twice, and the other one was first

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.runtime.session import AgentSession, settle
-from agent_core.storage import ClaimedTurn, Entry, Post, SendMessage, Store, open_store
+from agent_core.storage import AnswerAsk, ClaimedTurn, Entry, Post, SendMessage, Store, open_store
 from tests.storage.support import ManualClock
 
 ASKED = Entry(
@@ -98,6 +98,30 @@ async def test_who_asked_is_told_that_it_was_given_up(doomed: Doomed) -> None:
         await doomed.cut_off(agent="a1")
     [told] = await doomed.store.waiting("main")
     assert "cut off 6 times in a row" in str(told.payload)
+
+
+async def test_it_goes_on_with_the_policy_of_its_message(doomed: Doomed) -> None:
+    kept = {"policy": {"mode": "plan", "growth": "off"}, "expects": {"read": ["data/"]}}
+    await doomed.store.post(Post("a1", "message", {"text": "go", **kept}))
+    for _ in range(3):
+        await doomed.cut_off(agent="a1")
+    again = await doomed.begin("a1")
+    assert again is not None
+    assert {key: again.event.payload[key] for key in kept} == kept
+
+
+async def test_what_answers_an_agent_has_the_policy_of_the_turn_that_asked(doomed: Doomed) -> None:
+    policy = {"policy": {"mode": "plan", "growth": "off"}}
+    await doomed.store.post(Post("main", "message", {"text": "go", **policy}))
+    turn = await doomed.store.next("main", "here")
+    assert turn is not None
+    ask = SendMessage("m1", "ask", "main", "a1", "How many?", "t", turn.id)
+    await doomed.store.apply([ask])
+    await doomed.store.finish(turn.id, turn.attempt, "parked")
+    await doomed.store.apply([AnswerAsk("m1", "42")])
+    answer = await doomed.store.next("main", "here")
+    assert answer is not None
+    assert (answer.event.kind, answer.event.payload["policy"]) == ("answer", policy["policy"])
 
 
 async def test_from_the_second_time_in_a_row_on_it_waits_longer_and_longer(doomed: Doomed) -> None:

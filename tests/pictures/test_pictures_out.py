@@ -142,6 +142,22 @@ async def test_a_path_that_a_function_wrote_is_shown_and_no_other(tmp_path: Path
     assert "chart.png: PNG" in model.requests[1].text
 
 
+async def test_a_picture_that_holds_a_secret_is_shown_to_nobody(tmp_path: Path) -> None:
+    key = "wk-29-Rivers-Zebra-4711"
+    writes = WRITE.replace("(path: str)", "(self, path: str)")
+    whole = f'file.write({RED!r} + self.secret("WORKS_KEY").encode())'
+    library(tmp_path, writes.replace(f"file.write({RED!r})", whole))
+    script: Script = [Ask(Wanted("save", {"path": "badge.png"})), Say("Saved.")]
+    with scripted(script) as model:
+        given = {**model.environment, "KNAPPER_SECRET_WORKS_KEY": key}
+        async with Workspace.open(tmp_path, environment=given, approver=yes) as workspace:
+            assert await (await workspace.agent()).ask("Save.") == "Saved."
+    assert key.encode() in (tmp_path / "badge.png").read_bytes()
+    assert "badge.png is not shown" in model.requests[1].text
+    assert not parts_of(model.requests[1])
+    assert not [*(tmp_path / ".knapper" / "pictures").glob("*")]
+
+
 def test_a_figure_and_a_picture_of_pillow_become_png_in_the_worker() -> None:
     class Figure:
         def savefig(self, file: Any, **_: Any) -> None:

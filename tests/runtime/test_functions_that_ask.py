@@ -7,12 +7,13 @@ from tempfile import TemporaryFile
 
 import pytest
 
+from agent_core.base.errors import UsageError
 from agent_core.base.events import CallAnswered, FunctionAnswered, FunctionAsked
 from agent_core.functions import asking
 from agent_core.functions.asking import FunctionQuestion
 from agent_core.storage import QuestionRow
 from agent_core.views.grant_question import function_question_lines
-from agent_core.views.styled_lines import plain
+from agent_core.views.styled_lines import folded, plain
 from agent_core.workspace.state_store import opened_state
 from knapper.prompt.conversation import Conversation
 from knapper.prompt.slash import take
@@ -262,6 +263,28 @@ async def test_a_question_of_a_row_that_is_none_is_shown_to_nobody(
     assert (done.returncode, "Knapper failed" in done.stderr) == (2, False), done.stderr
 
 
+def test_a_choice_that_is_a_number_is_meant_by_it() -> None:
+    asked = {"question": "How many copies?", "choices": ["5", "1"]}
+    question = FunctionQuestion.of("copies", "c", asked)
+    assert (question.read("1"), question.read("5")) == ("1", "5")
+    assert question.form == "one of 5, 1"
+    for typed_text in ("2", "9" * 5_000):
+        with pytest.raises(UsageError, match="cannot be"):
+            question.read(typed_text)
+
+
+async def test_a_call_asks_a_bounded_number_of_questions(
+    at_desk: OpenDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "CALL_LIMIT", 3)
+    nags = PAYS[: PAYS.index("    amount =")]
+    nags += '    while True:\n        self.ask("Sure?", default="no", after=0)\n'
+    desk = await opened(at_desk, nags, CALL, Say("Done."))
+    told = await desk.say("Pay Ada.")
+    assert len(of(FunctionAsked, told)) == 3
+    assert "at most 3 questions" in of(CallAnswered, told)[0].text
+
+
 def test_no_question_of_a_function_looks_like_one_of_the_program() -> None:
     text = "ok\n! weather asks to fetch from example.org\n  [y] always [n] no\x1b[2J"
     event = FunctionAsked(
@@ -271,3 +294,14 @@ def test_no_question_of_a_function_looks_like_one_of_the_program() -> None:
     assert "asks you:" in rows[0]
     assert all(row.lstrip().startswith("┆ ") for row in rows[1:-1])
     assert "\x1b" not in "".join(rows)
+
+
+def test_each_row_of_a_functions_words_has_the_bar() -> None:
+    text = f"Which? {'-' * 70} ! weather may fetch from example.org: you said always {'-' * 90}"
+    event = FunctionAsked(
+        question="0" * 32, call="c", function="weather", text=text, form="any text"
+    )
+    rows = plain(list(folded(function_question_lines(event), 79))).splitlines()
+    words = [row for row in rows if "-" in row or "weather may" in row]
+    assert len(words) > 2
+    assert all(row.lstrip().startswith("┆ ") for row in words)

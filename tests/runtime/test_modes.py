@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent_core.access.grants import Answer, Decision, Grants, Question
+from agent_core.access.grants.approval import Approver
 from agent_core.base.errors import SettingsError
 from agent_core.base.policy import Policy
 from agent_core.base.settings import FILE_NAME, load
@@ -109,7 +110,7 @@ class Person:
         return Decision(self._answers.pop(0) if len(self._answers) > 1 else self._answers[0])
 
 
-async def opened(at_desk: OpenDesk, steps: Sequence[Any], person: Person, **files: str) -> Desk:
+async def opened(at_desk: OpenDesk, steps: Sequence[Any], person: Approver, **files: str) -> Desk:
     desk = await at_desk([*steps, Repeat(Say("Done."))])
     (desk.workspace.root / FILES).mkdir()
     for name in "abc":
@@ -197,7 +198,15 @@ async def test_forty_calls_of_six_functions_under_one_yes_are_one_dialog(at_desk
 
 
 @pytest.mark.parametrize(
-    "what", ["a larger reach", "a new version", "after its end", "unseen code", "a neighbor"]
+    "what",
+    [
+        "a larger reach",
+        "a new version",
+        "after its end",
+        "unseen code",
+        "a neighbor",
+        "what a program calls",
+    ],
 )
 async def test_what_exceeds_the_yes_is_asked(at_desk: OpenDesk, what: str) -> None:
     expecting = Ask(Wanted("expect_reach", {"read": ["data/"]}))
@@ -206,6 +215,7 @@ async def test_what_exceeds_the_yes_is_asked(at_desk: OpenDesk, what: str) -> No
     edit = Wanted("edit_function", {"function_name": "size_1", "changes": changes})
     tidier = TIDY.replace("return text", "return text + ''")
     tidy = Wanted("replace_function", {"function_name": "tidy", CODE: tidier, "reason": "tidier"})
+    program = Wanted("run_program", {"code": "print(size_3(name='a.txt'))"})
     made = Wanted("create_function", {"function_name": "size_2", CODE: reading(2), "reason": "2"})
     read = Wanted("introspect_function", {"function_name": "size_1"})
     others: dict[str, list[Ask | Say]] = {
@@ -214,6 +224,7 @@ async def test_what_exceeds_the_yes_is_asked(at_desk: OpenDesk, what: str) -> No
         "after its end": [Say("Done."), first],
         "a neighbor": [Ask(tidy), Ask(Wanted("size_3", {"name": "a.txt"}))],
         "unseen code": [Ask(made), Ask(Wanted("size_2", {"name": "a.txt"}))],
+        "what a program calls": [Ask(program), Ask(tidy), Ask(program)],
     }
     person = Person("once")
     uses = reading(3).replace("len(file.read())", "len(tidy(file.read()))")
@@ -225,11 +236,33 @@ async def test_what_exceeds_the_yes_is_asked(at_desk: OpenDesk, what: str) -> No
     await desk.say("Go.")
     if what == "after its end":
         await desk.say("Again.")
-    if what == "a neighbor":  # it needs no yes, and runs within a function that had one
+    if what in ("a neighbor", "what a program calls"):
+        # it needs no yes, and runs within a function that had one
         assert "+ ''" in desk.workspace.functions.source("tidy")
     moments = [question.moment for question in person.asked]
     assert moments[0] == "task"
-    assert len(moments) == 2, moments  # the first call was within the yes
+    seen = moments.count("program")  # a program is asked about until it was seen, and then anew
+    assert len(moments) == (3 if what == "what a program calls" else 2), moments
+    assert seen == (2 if what == "what a program calls" else 0)  # the first call was within the yes
+
+
+async def test_a_never_holds_against_the_yes_to_a_task(at_desk: OpenDesk) -> None:
+    call = Ask(Wanted("size_1", {"name": "a.txt"}))
+    expecting = Ask(Wanted("expect_reach", {"read": ["data/"]}))
+    other = Ask(Wanted("size_2", {"name": "a.txt"}))
+    steps = [call, Say("No."), expecting, other, call, Say("Done.")]
+    never = Decision("no", is_lasting=True)
+    asked: list[str] = []
+
+    async def answer(question: Question) -> Decision:
+        asked.append(question.moment)
+        return never if question.function == "size_1" else Decision("yes")
+
+    desk = await opened(at_desk, steps, answer, sizes=f"{reading(1)}\n\n{reading(2)}")
+    assert outcomes(await desk.say("Go.")) == ["refused"]
+    desk.agent.policy = Policy(mode="task")
+    assert outcomes(await desk.say("Both.")) == ["returned", "returned", "refused"]
+    assert asked == ["call", "task"]
 
 
 async def test_a_no_to_the_list_leaves_each_reach_to_be_asked(at_desk: OpenDesk) -> None:

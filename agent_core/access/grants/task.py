@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
 
-
 ProgramLines: TypeAlias = Sequence[tuple[int, str]]
 """The numbered lines of a whole program."""
 
@@ -53,14 +52,17 @@ class TaskReach:
             return False
         return digest in self._seen or self._existed(function, digest)
 
-    def covers_program(self, grants: Grants, lines: ProgramLines) -> bool:
-        """Return whether the yes gives these to a program, which a person saw whole."""
-        is_within = bool(self.given) and self.given.covers(grants)
-        return is_within and _digest_of(lines) in self._seen
+    def covers_program(self, grants: Grants, lines: ProgramLines, snapshot: "Snapshot") -> bool:
+        """Return whether the yes gives these to a program, which a person saw whole.
 
-    def saw_program(self, lines: ProgramLines) -> None:
+        What it calls may have changed since, so there must be the same functions.
+        """
+        is_within = bool(self.given) and self.given.covers(grants)
+        return is_within and _digest_of(lines, snapshot) in self._seen
+
+    def saw_program(self, lines: ProgramLines, snapshot: "Snapshot") -> None:
         """Record that a person saw a whole program and said yes."""
-        self._seen.add(_digest_of(lines))
+        self._seen.add(_digest_of(lines, snapshot))
 
     def saw(self, function: "Function", snapshot: "Snapshot", source: str) -> None:
         """Record that a person saw the `source` of a function and said yes; it counts if no other code is new."""
@@ -85,5 +87,6 @@ def _statements(text: str, module: str) -> tuple[ApprovedStatement, ...]:
     return ApprovedModule.of(text, module).statements
 
 
-def _digest_of(lines: ProgramLines) -> str:
-    return hashlib.sha256(json.dumps(["program", lines]).encode()).hexdigest()
+def _digest_of(lines: ProgramLines, snapshot: "Snapshot") -> str:
+    modules = sorted((name, source.version) for name, source in snapshot.modules.items())
+    return hashlib.sha256(json.dumps(["program", lines, modules]).encode()).hexdigest()

@@ -423,6 +423,10 @@ class RevealedSecrets:
         """Return the text without any of them, or long pieces of them."""
         return self._masks.clean_said(text)
 
+    def are_in(self, data: bytes) -> bool:
+        """Return whether bytes hold one of them, in any form that is masked."""
+        return self._masks.clean_bytes(data) != data
+
     def __bool__(self) -> bool:
         return bool(self._masks)
 

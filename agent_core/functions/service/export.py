@@ -7,6 +7,7 @@ is never written to.
 import ast
 import inspect
 import json
+import keyword
 import secrets
 import shutil
 import sys
@@ -106,6 +107,13 @@ class _Chosen:
                 self.take(self.snapshot.functions[name].module, [name])
 
 
+def _can_name_package(name: str) -> bool:
+    """Return whether a package can have a name beside the files that are written with it."""
+    is_taken = name in sys.stdlib_module_names or name.casefold() in (FOLDER, "tests")
+    is_word = name.isidentifier() and not keyword.iskeyword(name)
+    return is_word and not is_taken and not name.startswith("_")
+
+
 def export(
     request: ExportRequest, snapshot: Snapshot, starters: Collection[str] = ()
 ) -> ExportReport:
@@ -115,7 +123,7 @@ def export(
         UsageError: the folder is not empty, a name is unknown, or the package name is invalid.
     """
     package = request.package or fitting(request.folder.resolve().name).lower()
-    if not package.isidentifier() or package in sys.stdlib_module_names or package == FOLDER:
+    if not _can_name_package(package):
         raise UsageError(
             f"A package cannot be called {package!r} here.", fix="Give another name with --package."
         )

@@ -813,6 +813,11 @@ class FunctionService:
             UsageError: there is no such function, or its arguments do not fit or, for a foreign one, are missing.
         """
         if (foreign := self.foreign().get(name)) is not None:
+            if author.by == "agent":  # it has tools of its own, and its turn a policy
+                raise UsageError(
+                    f"`{name}` is a tool of an MCP server, which cannot be tested.",
+                    fix="If it is one of your functions, call it.",
+                )
             if arguments is None:
                 raise UsageError(
                     f"`{name}` has no examples: it is a tool of an MCP server.",

@@ -786,8 +786,8 @@ class GrantService:
                 question, folder=folder or question.folder, maker=question.maker if folder else ""
             )
         decision = await self._ask(question)
-        if decision.answer != "no" and (turn := self._approvals.turn) is not None:
-            turn.task.saw_program(question.lines)
+        if decision.answer != "no":
+            self._saw_program(question)
         if decision.answer == "no":
             return NOTHING, "" if decision.by == "policy" else denial(question, decision), False
         if decision.is_wide and question.maker:
@@ -855,9 +855,14 @@ class GrantService:
     async def agreed(self, question: Question) -> str:
         """Ask the user to approve something that needs no grant. Return why it was denied, or an empty text."""
         decision = await self._ask(question)
-        if decision.answer != "no" and question.moment == "program" and self._approvals.turn:
-            self._approvals.turn.task.saw_program(question.lines)
+        if decision.answer != "no" and question.moment == "program":
+            self._saw_program(question)
         return denial(question, decision) if decision.answer == "no" else ""
+
+    def _saw_program(self, question: Question) -> None:
+        """Record that a person saw the whole program of a question and said yes, for the rest of the turn."""
+        if self._approvals.turn is not None and self.current is not None:
+            self._approvals.turn.task.saw_program(question.lines, self.current())
 
     async def explained(self, question: Question, grants: Grants) -> Question:
         """Return the question with what an approval installs, what is not set, and with open doubts."""
@@ -883,11 +888,8 @@ class GrantService:
         What it is `about` may have been answered with a yes to all that the turn is expected to need, which is offered
         before the first question.
         """
-        if self.policy.only_reads and (
-            changes := question.missing.without(_reading(question.missing))
-        ):
-            why = NOT_IN_A_PLAN.format("; ".join(changes.sentences()))
-            return await self._approvals.close(question, Decision("no", why, "unavailable"))
+        if refused := await self._refused(question):
+            return await self._approvals.close(question, refused)
         if self.policy.mode == "task" and await self._is_of_task(question, about):
             try:
                 await self.packages.install(grants)
@@ -899,6 +901,23 @@ class GrantService:
         if self.policy.only_reads and decision.answer == "yes":
             return replace(decision, answer="once")  # a plan keeps nothing
         return decision
+
+    async def _refused(self, question: Question) -> Decision | None:
+        """Return the no to what nobody can allow, what a person has refused for good, and what a plan may not do.
+
+        No other answer comes before it: neither a yes to a task nor one that is given now.
+        """
+        if never := self.reach.refusal(question.missing, question.function, question.granted):
+            return Decision("no", never, "never")
+        if await self.book.denied(question.function) & question.missing:
+            return Decision("no", by="always")
+        if why := unshowable(question.diff):
+            return Decision("no", why, "unavailable")
+        changes = question.missing.without(_reading(question.missing))
+        if self.policy.only_reads and changes:
+            why = NOT_IN_A_PLAN.format("; ".join(changes.sentences()))
+            return Decision("no", why, "unavailable")
+        return None
 
     async def _is_of_task(
         self, question: Question, about: "tuple[Function, Snapshot] | None"
@@ -913,7 +932,10 @@ class GrantService:
             decision = await self._asked(replace(offer, why=turn.task.why), NOTHING)
             turn.task.answered(due, self.current(), is_yes=decision.answer != "no")
         if about is None:
-            return turn.task.covers_program(question.missing, question.lines)
+            is_programs = question.moment in ("program", "open")
+            return is_programs and turn.task.covers_program(
+                question.missing, question.lines, self.current()
+            )
         return turn.task.covers(question.missing, about[0], question.version)
 
     def _grantable(self, grants: Grants) -> Grants:
@@ -929,14 +951,7 @@ class GrantService:
         return Grants.from_json(items)
 
     async def _asked(self, question: Question, grants: Grants) -> Decision:
-        """Ask the question, if there is anyone to ask and it can be granted."""
-        if never := self.reach.refusal(question.missing, question.function, question.granted):
-            return await self._approvals.close(question, Decision("no", never, "never"))
-        denied = await self.book.denied(question.function) & question.missing
-        if denied:
-            return await self._approvals.close(question, Decision("no", by="always"))
-        if why := unshowable(question.diff):
-            return await self._approvals.close(question, Decision("no", why, "unavailable"))
+        """Ask the question, if there is anyone to ask."""
         if not self.can_ask and (not self.is_answered_later or grants.packages):
             return await self._approvals.close(question, Decision("no", by="policy"))
         if not self.can_ask:  # an answer from before a revocation is for another occasion
@@ -1489,7 +1504,7 @@ class GrantCommands:
     async def _pending(self, name: str) -> PendingCandidate | None:
         """Return the candidate with this name if it only needs grants."""
         pending = await pending_candidate(self._store, name)
-        return pending if pending and pending.needs_only_grants else None
+        return pending if pending and pending.verdict.lacks_only_grants else None
 
 
 def _is_visible(owner: str, owners: "CallOwners") -> bool:

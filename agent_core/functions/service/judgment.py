@@ -104,6 +104,12 @@ class Judgment:
         return cls.from_json(verdict.to_json())
 
     @property
+    def lacks_only_grants(self) -> bool:
+        """True if it is rejected only until the user allows what it reaches."""
+        codes = {problem.code for problem in self.refusals}
+        return bool(codes) and codes <= GRANTABLE
+
+    @property
     def doubts(self) -> tuple[str, ...]:
         """The unproven claims of an admitted function, unless a human has called it good."""
         if self.thumb == "good" or not self.admitted:
@@ -216,12 +222,6 @@ class PendingCandidate:
     def text(self) -> str:
         """The text to edit: with the gate's fixes, if it could be read."""
         return self.verdict.source or self.code
-
-    @property
-    def needs_only_grants(self) -> bool:
-        """True if only the user's approval is missing."""
-        codes = {problem.code for problem in self.verdict.refusals}
-        return bool(codes) and codes <= GRANTABLE
 
     @property
     def waits_for_a_person(self) -> bool:

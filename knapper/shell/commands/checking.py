@@ -68,7 +68,8 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
     """Run the gate on files without admitting anything.
 
     PATH is a .py file, a .jsonl file with one candidate per line, or a folder of both. Each function gets one line, and
-    each kind of problem is explained once. The exit code is 1 if something is rejected.
+    each kind of problem is explained once. The exit code is 1 if something is rejected, but not if a person would only
+    be asked to allow what a function reaches.
     """
     from agent_core.functions.service import CheckRequest, count
 
@@ -122,10 +123,12 @@ class _Told:
 
     def take(self, judgment: "Judgment") -> None:
         """Count and print one verdict in the requested format."""
-        is_refused = not judgment.admitted
+        is_asked = judgment.lacks_only_grants
+        is_refused = not judgment.admitted and not is_asked
         facts = {
             "judged": True,
             "refused": is_refused,
+            "asked about": is_asked,
             "draft": judgment.standing == "draft",
             "fixed": judgment.fixes,
             "warned": any(problem.severity == "warns" for problem in judgment.problems),
@@ -134,7 +137,7 @@ class _Told:
         self.progress.clear()
         if self.log is not None:
             self.log.add(judgment)
-        elif is_refused or not self.is_quiet:
+        elif not judgment.admitted or not self.is_quiet:
             if self.context.as_json:
                 print_json(judgment)
             else:
@@ -143,11 +146,10 @@ class _Told:
                     if self.is_quiet
                     else judgment
                 )
-                where = "would be added to"
                 lines = (
-                    verdicts.verdict_lines(shown, where)
+                    verdicts.verdict_lines(shown, is_tried=True)
                     if self.is_detailed
-                    else [verdicts.verdict_line(shown, where)]
+                    else [verdicts.verdict_line(shown)]
                 )
                 headline, *others = lines
                 self.legend.add(shown)
@@ -178,10 +180,12 @@ class _Told:
                 write(self.legend.lines(), sys.stdout)
             if self.counts["judged"] > 1 or not self.is_whole:
                 counts = self.counts
-                good = counts["judged"] - counts["refused"]
+                good = counts["judged"] - counts["refused"] - counts["asked about"]
                 mark = line(("bad", "✗ ") if counts["refused"] else ("ok", "✓ "))
                 parts = [
-                    f"{counts[key]} {key}" for key in ("refused", "fixed", "warned") if counts[key]
+                    f"{counts[key]} {key}"
+                    for key in ("asked about", "refused", "fixed", "warned")
+                    if counts[key]
                 ]
                 drafts = f" ({counts['draft']} as draft)" if counts["draft"] else ""
                 text = ", ".join(

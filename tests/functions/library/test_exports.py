@@ -111,6 +111,9 @@ async def test_named_functions_come_with_what_they_need_and_nothing_else(
             (("nothing",), "", "", "nothing"),
             ((), "json", "", "cannot be called"),
             ((), "no-name", "", "cannot be called"),
+            ((), "tests", "", "cannot be called"),
+            ((), "class", "", "cannot be called"),
+            ((), "_context", "", "cannot be called"),
         )
     ):
         (folder := tmp_path / f"out{number}").mkdir()

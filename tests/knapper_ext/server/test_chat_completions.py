@@ -17,7 +17,7 @@ from agent_core.storage import SaveAgent
 from knapper_ext.openai_api import chat_threads
 from sandbox import Sandbox
 from tests.agents.groups import Cast, group_file, playing
-from tests.kit import Ask, Expect, Fail, Say, ScriptedModel, Wanted, contains, shows
+from tests.kit import Ask, Expect, Fail, Repeat, Say, ScriptedModel, Wanted, contains, shows
 from tests.kit.desk import VOWELS
 from tests.kit.waiting import until
 
@@ -119,6 +119,25 @@ async def test_a_key_returns_the_same_turn_and_belongs_to_one_request_of_one_tok
         for key in keys
     ]
     assert [message["content"] for message in said] == ["Three.", "Four.", "Three."]
+
+
+async def test_a_key_that_comes_to_two_servers_at_once_begins_one_turn(served: Serve) -> None:
+    one = await served([Repeat(Say("Paid by one."))])
+    other = await served([Repeat(Say("Paid by the other."))])
+    program = await one.as_("program", "chat")
+    for number in range(4):
+        body = {"model": f"main@talk{number}", "messages": [user("Pay the bill.")]}
+        key = {"Idempotency-Key": f"bill-{number}"}
+        answers = await asyncio.gather(
+            *(
+                program.post(f"{server.url}{CHAT}", json=body, headers=key)
+                for server in (one, other)
+            )
+        )
+        first, second = (answer.json() for answer in answers)
+        assert (first["id"], first["choices"]) == (second["id"], second["choices"]), number
+    rows = await one.workspace.conversations("main").list()
+    assert sorted(row.name for row in rows) == [f"talk{number}" for number in range(4)]
 
 
 async def test_a_response_that_is_asked_for_again_by_its_key_can_be_gone_on_from(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.kit import Repeat, Say
+from tests.kit.waiting import until_it_is
 
 from .conftest import Serve, Served, ends
 
@@ -60,3 +61,24 @@ async def test_a_task_of_the_workspace_is_none_for_a_token_that_answers_no_quest
         program = await server.as_(f"p{len(scopes)}", *scopes)
         assert await sent(server, program) == 202
     assert [mode for mode, _ in await policies(server)] == ["ask", "task"]
+
+
+async def test_a_message_that_is_sent_again_has_the_policy_that_it_had(served: Serve) -> None:
+    server = await served([Repeat(Say("Done."))])
+    program = await server.as_("program", "chat")
+    assert await sent(server, program, mode="plan", growth="off") == 202
+    heard = asyncio.create_task(server.frames(ends(1), after=await server.last()))
+    assert (await program.post("/api/v1/agents/main/retry")).status_code == 202
+    await heard
+    assert await policies(server) == [("plan", "off")], "the turn that was removed is not told of"
+
+
+async def test_a_token_that_gets_no_task_does_not_join_one(served: Serve) -> None:
+    server = await served([Say("Done.", pause_s=0.5), Say("Done, too.")])
+    program = await server.as_("program", "chat")
+    heard = asyncio.create_task(server.frames(ends(2), after=await server.last()))
+    await server.client.post(MESSAGES, json={"text": "Go.", "mode": "task"})
+    await until_it_is(lambda: server.model.requests)
+    assert (await program.post(MESSAGES, json={"text": "And this."})).status_code == 202
+    await heard
+    assert await policies(server) == [("task", "on"), ("ask", "on")]
