@@ -1,7 +1,6 @@
 """The API of what is set up: the files that describe agents, and secrets, of which only names are ever returned."""
 
 import asyncio
-from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -108,9 +107,9 @@ async def _file_json(asked: Asked, name: str) -> dict[str, object]:
     return {**about, "profile": to_json(profile)}
 
 
-def _text(directory: AgentFiles, name: str) -> str | None:
+def _text(agent_files: AgentFiles, name: str) -> str | None:
     try:
-        return read_plain(Path(directory.place) / f"{name}.toml", MOST_BYTES).decode("utf-8")
+        return read_plain(agent_files.place / f"{name}.toml", MOST_BYTES).decode("utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:

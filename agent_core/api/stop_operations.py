@@ -62,13 +62,13 @@ async def stops(asked: Asked) -> object:
 
 
 @api_operation("POST", "/stops/{number}", ("edit",), "Say how a stopped call goes on.")
-async def at_stop(asked: Asked, number: str, body: StopCommand) -> object:
+async def at_stop(asked: Asked, number: str, stop_command: StopCommand) -> object:
     """Give a command of the debugger to the call that stands at the stop with this number, and return where it is then.
 
     The first command at a stop counts; for a stop that is over, the answer is a 409.
     """
     _require_all(asked)
-    await asked.rooms.host.debugger.order(_number(number), Command.parse(body.typed))
+    await asked.rooms.host.debugger.order(_number(number), Command.parse(stop_command.typed))
     return _stops_json(asked)
 
 

@@ -21,6 +21,6 @@ export function Menu({ label, icon, shown, groups, kind = "" }) {
     if (isOpen && event.key === "Escape") { event.preventDefault(); event.stopPropagation(); close(); }
     if (isOpen && event.key === "Tab") setOpen(false);
   };
-  return html`<span class="has-menu" ref=${box} onKeyDown=${pressed}><button type="button" class=${`quiet ${kind}`} ref=${opener} aria-haspopup="menu" aria-expanded=${isOpen} aria-label=${label} title=${label} onClick=${() => setOpen(!isOpen)}><${Icon} name=${icon} /><span class="cut">${shown}</span></button>
+  return html`<span class="has-menu" ref=${box} onKeyDown=${pressed}><button type="button" class=${`quiet ${kind}`} ref=${opener} aria-haspopup="menu" aria-expanded=${isOpen} aria-label=${`${label}: ${shown}`} title=${label} onClick=${() => setOpen(!isOpen)}><${Icon} name=${icon} /><span class="cut">${shown}</span></button>
     ${isOpen && html`<div class="pop choices" role="menu" aria-label=${label}>${groups.map(([title, now, rows, choose]) => html`<div role="group" aria-label=${title}><p class="help" aria-hidden="true">${title}</p>${rows.map(([name, says]) => html`<button type="button" class="option bare" role="menuitemradio" aria-checked=${name === now} tabindex="-1" onClick=${() => { choose(name); close(); }}><${Icon} name="check" /><span><strong>${plain(name)}</strong><span class="help">${plain(says)}</span></span></button>`)}</div>`)}</div>`}</span>`;
 }

@@ -30,6 +30,10 @@ export function coloredFrom(before, text) {
     const quotes = line.split(/"""|'''/).length - 1, was = isDoc;
     if (quotes % 2) isDoc = !isDoc;
     if (!was && !quotes) return within(line);
+    if (!was) { // it opens here, and may be closed on the same line
+      const [from, to] = [line.search(/"""|'''/), quotes % 2 ? line.length : Math.max(line.lastIndexOf('"""'), line.lastIndexOf("'''")) + 3];
+      return [...within(line.slice(0, from)), html`<span class="doc">${line.slice(from, to)}</span>`, ...within(line.slice(to))];
+    }
     const example = was && /^(\s*)(>>>|\.\.\.)(?= )/.exec(line);
     if (example) { isExample = true; return [example[1], html`<span class="doc">${example[2]}</span>`, ...within(line.slice(example[0].length))]; }
     if (was && isExample && line.trim() && !quotes) { isExample = false; return within(line); }
