@@ -24,6 +24,7 @@ from agent_core.operations.verb import ALWAYS
 from agent_core.registry.function import Function
 from agent_core.runtime.entries import SEEN, TOLD, messages_of, unwrapped
 from agent_core.storage import AgentName, Entry, Line, PauseAgent, Store, agent_of, id_of
+from agent_core.storage.folder import ring
 from agent_core.storage.journal import (
     AnswerEntry,
     MessageEntry,
@@ -33,7 +34,6 @@ from agent_core.storage.journal import (
     read_entry,
 )
 from agent_core.views.verdicts import ASKED
-from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 

@@ -182,7 +182,7 @@ async def check(asked: Asked, body: CandidateBody) -> object:
         path = Path(folder) / "candidate.py"
         path.write_text(body.source, "utf-8")
         request = CheckRequest((path,), body.policy, body.name, body.module, asked.workspace.root)
-        await asked.functions.batch.check(request, verdicts.append)
+        await asked.functions.checks.check(request, verdicts.append)
     if not verdicts:
         raise UsageError(
             "There is no function in the source.", fix="Send the text of one function."

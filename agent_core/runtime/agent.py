@@ -125,7 +125,7 @@ _ABOUT_MODES: Final[Mapping[str, str]] = {
     "plan": "This turn is a plan. Only read: nothing is kept, made or written, and what would is refused. End with"
     f" your proposal: what you would do, step by step. Before that, name all that it will have to reach: {_EXPECTS}.",
     "task": "Before the first call that reaches anything, name at once all that this task will have to reach, so that"
-    f" the user is asked once: {_EXPECTS}. Leave out what it does not need.",
+    f" the user is asked once: {_EXPECTS}. Leave out what it does not need and what is allowed already.",
 }
 """What the model is told at the end of the message that begins a turn of this mode."""
 
@@ -534,7 +534,7 @@ class TurnRunner:
             session.clock,
             OwnName(self.name),
             self._policy_of(claimed.event),
-            TaskReach(Grants.from_json(payload.get(EXPECTS) or {})),
+            TaskReach(Grants.from_json(payload[EXPECTS])) if payload.get(EXPECTS) else TaskReach(),
             pictures=self.loop.model_session.pictures,
         )
 
@@ -559,7 +559,7 @@ class TurnRunner:
         Of other turns, nobody is told who waits for the answer to a message and does not follow the conversation.
         """
         message = own[-1] if own else ""
-        with self.functions.in_use():
+        with self.functions.use:
             claimed = await self._next(skip, own, restarts=options.restarts)
             if self.settled and (options.follows or not own):
                 emit(events.Warned(message=self.settled))
@@ -626,7 +626,7 @@ class TurnRunner:
         why = list[Entry]()
         if ended.warning:
             why.append(write_entry(events.Warned(message=ended.warning, fix=ended.fix)))
-        if ended.why and ended.reason != "replied":
+        if ended.reason != "replied" and ended.why:
             why.append(write_entry(EndEntry(text=ended.why)))
         if ended.reason == "failed":  # else the model would read the next message as one with this
             why.append(notice(UNANSWERED))
@@ -1124,8 +1124,9 @@ class Agent:
         Raises:
             UnusablePicture: one cannot be used.
         """
-        check_count(sources)
         kept = list[Picture]()
+        if sources:
+            check_count(sources)
         files = self.model_session.pictures
         for source in sources:
             if isinstance(source, Picture):
@@ -1147,7 +1148,9 @@ class Agent:
             raise UsageError(
                 "The message is not text in UTF-8, and was not sent.", fix="Send it in UTF-8."
             )
-        payload = with_pictures({"text": message}, pictures)
+        payload: dict[str, Any] = {"text": message}
+        if pictures:
+            payload = with_pictures(payload, pictures)
         if shape is not None:
             payload[CLIENT] = shape.terms
         if self.policy is not None:

@@ -168,7 +168,9 @@ class CallRecord:
             if text is not None
             else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
         )
-        full = "\n".join(filter(None, [captioned(full, pictures), *refused]))
+        if pictures:
+            full = captioned(full, pictures)
+        full = "\n".join(filter(None, [full, *refused]))
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = await aside(size, answers.report_json, outcome) if outcome is not None else {}
         detail = {**detail, **self.facts_of(outcome), **(about or {})}

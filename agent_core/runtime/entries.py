@@ -14,7 +14,7 @@ from agent_core import __version__
 from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.messages import Answer, Assistant, Call, Message, Notice, User
-from agent_core.base.pictures import Picture, pictures_in, with_rows
+from agent_core.base.pictures import PICTURES, Picture, pictures_in, with_rows
 from agent_core.base.policy import Policy
 from agent_core.base.receipt import Made, Receipt
 from agent_core.base.records import dataclass, field, replace
@@ -22,7 +22,7 @@ from agent_core.base.untrusted import one_line
 from agent_core.context import CALLER, Section
 from agent_core.context.history import harmless
 from agent_core.registry.validation import NotJson, read_object
-from agent_core.storage import Entry, Inbound, SaveText, Write, content_hash, sender_of
+from agent_core.storage import Entry, Inbound, Misfit, SaveText, Write, content_hash, sender_of
 from agent_core.storage.journal import (
     STORED_EVENTS,
     AnswerEntry,
@@ -44,6 +44,7 @@ from agent_core.storage.journal import (
     text_of,
     write_entry,
 )
+from agent_core.storage.subject import parse_row
 
 if TYPE_CHECKING:
     from agent_core.model.reply import Mode, Reply
@@ -279,8 +280,10 @@ def is_alone(inbound: Inbound) -> bool:
 
 def is_unwatched(inbound: Inbound) -> bool:
     """Return whether a timer began this, or a program without a terminal."""
-    with suppress(NotJson):
-        return read_object(inbound.origin or "{}").get("window") in (PIPE, JOB, SCHEDULE)
+    if not inbound.origin:
+        return False
+    with suppress(Misfit):
+        return parse_row(inbound.origin, dict).get("window") in (PIPE, JOB, SCHEDULE)
     return False
 
 
@@ -369,7 +372,9 @@ def entry_of(inbound: Inbound, protocol: MessageProtocol, now: float) -> Entry:
     text = str(inbound.payload.get("text", ""))
     match inbound.kind:
         case "message":
-            return showing(user(text), pictures_in(inbound.payload))
+            entry = user(text)
+            shows = PICTURES in inbound.payload
+            return showing(entry, pictures_in(inbound.payload)) if shows else entry
         case kind if kind == HEARD:
             return user(text, str(inbound.payload.get("speaker", "")))
         case "heartbeat":

@@ -218,7 +218,9 @@ class EventFold:
             text=answer.text,
             outcome=answer.outcome,
             seconds=answer.seconds,
-            detail=with_rows(answer.detail, answer.pictures),
+            detail=with_rows(answer.detail, answer.pictures)
+            if answer.pictures
+            else {**answer.detail},
         )
         return [*began, answered]
 

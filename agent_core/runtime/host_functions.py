@@ -263,5 +263,5 @@ def meta_functions() -> Mapping[str, HostFunction]:
             functions[function.name] = HostFunction(function, getattr(module, function.name))
     for tool, text, run in package.operations():
         source = ModuleSource(f"{META_PACKAGE}.functions", "", text, content_hash(text))
-        functions[tool] = HostFunction(read_module(source).functions[0], run)
+        functions.setdefault(tool, HostFunction(read_module(source).functions[0], run))
     return functions

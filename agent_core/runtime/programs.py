@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import filterfalse
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from agent_core.access.call_exit import CallExit
@@ -57,7 +56,7 @@ from agent_core.functions.program_text import (
 from agent_core.functions.worker_api import apart_of, large_of, typed_text
 from agent_core.model.reading import meant
 from agent_core.registry.arguments import read_with
-from agent_core.storage import Entry, Plan, Store, TurnStore, Write, is_history
+from agent_core.storage import Entry, Plan, TurnStore, Write
 from agent_core.storage.journal import (
     AnswerEntry,
     InnerAnswerEntry,
@@ -1106,7 +1105,7 @@ def _value_text(returned: Returned) -> str:
     if not returned.value["is_shown"]:
         return answers.answer(replace(returned, value=value), MOST_CHARS)
     text = f"{visible(str(value))}\n(This is no JSON: it is shown as Python shows it.)"
-    return answers.with_output(text, returned.output)
+    return answers.with_output(text, returned.output, MOST_CHARS)
 
 
 async def _whole(work: Awaitable[list[dict[str, Any]]], turn: Turn) -> list[dict[str, Any]]:
@@ -1151,7 +1150,7 @@ async def source_of_last_program(
     Raises:
         UsageError: no program has finished, or it uses what only programs can use.
     """
-    seen = await _seen_runs(store, line)
+    seen = await seen_runs(store, line)
     if not seen:
         raise UsageError(
             "No program has come to its end here.", fix="Run one with run_program first."
@@ -1190,25 +1189,7 @@ class OtherFunctions:
     of_the_host: Collection[str]
 
 
-async def repeated_programs(store: Store) -> list[list[SeenProgram]]:
-    """Return the runs of programs that a conversation ran in several turns, grouped by form.
-
-    Those that are private to a token, and histories that a program sent, are left out: what is made of a program is for
-    all.
-    """
-    found: dict[tuple[str, str], list[tuple[str, SeenProgram]]] = {}
-    for agent in filterfalse(is_history, await store.agent_names()):
-        for line in (agent, *await store.lines(agent, token="")):
-            for form, runs in (await _seen_runs(store, line)).items():
-                found.setdefault((line, form), []).extend(runs)
-    return [
-        [run for _turn, run in runs]
-        for runs in found.values()
-        if len({turn for turn, _run in runs}) > 1
-    ]
-
-
-async def _seen_runs(store: TurnStore, line: str) -> dict[str, list[tuple[str, SeenProgram]]]:
+async def seen_runs(store: TurnStore, line: str) -> dict[str, list[tuple[str, SeenProgram]]]:
     """Return the newest programs of a conversation that returned a value, with their turns, grouped by form.
 
     Within a form they are oldest first; the form of the newest program is the last.

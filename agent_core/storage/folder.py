@@ -18,12 +18,13 @@ from pathlib import Path
 
 from agent_core.base import folders, machine
 from agent_core.base.errors import AgentBusy, WorkspaceError
-from agent_core.base.plain_files import open_plain, read_plain
+from agent_core.base.plain_files import add_to, open_plain, read_plain
 from agent_core.base.workspace_folder import STATE
 
 from .names import line_named
 
 STATE_FILE = "state.db"
+BELL = "bell"  # a file next to the locks of agents
 _ID_FILE = "workspace.id"
 _ID_BYTES = 100
 
@@ -78,6 +79,12 @@ def own_folder(state: Path, *names: str, mode: int = 0o700) -> Path:
         if folder_fd >= 0:
             os.close(folder_fd)
     return place
+
+
+def ring(state: Path) -> None:
+    """Wake the runners of all processes at a workspace, after writing something that they must notice."""
+    with suppress(OSError):
+        add_to(own_folder(state, "agents") / BELL, b"")
 
 
 def workspace_id(folder: Path) -> str:

@@ -23,10 +23,10 @@ from agent_core.base import machine
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, KnapperError, LostLease, StorageError
 from agent_core.base.events import Event
-from agent_core.base.plain_files import add_to
 from agent_core.base.records import dataclass, replace
 from agent_core.runtime.agent import Agent
-from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Due, Store, agent_of, own_folder
+from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Due, Store, agent_of
+from agent_core.storage.folder import BELL, ring
 
 Handle = Callable[[str], Awaitable[None]]
 """A function that gets the line of a conversation and, for example, runs one turn for its inbox."""
@@ -45,7 +45,6 @@ _MOST_OPEN: Final = 16
 _IN_A_ROW_S: Final = (
     2.0  # of turns of one agent before others run: opening it again costs as much as a turn
 )
-_BELL: Final = "bell"
 
 
 async def _nothing() -> str:
@@ -257,12 +256,6 @@ def leave() -> None:
     os._exit(machine.TRY_AGAIN)
 
 
-def ring(state: Path) -> None:
-    """Wake the runners of all processes at a workspace, after writing something that they must notice."""
-    with suppress(OSError):
-        add_to(own_folder(state, "agents") / _BELL, b"")
-
-
 @asynccontextmanager
 async def bell(
     store: Store, state: Path, poke: Callable[[], None], lost: Callable[[], None] | None = None
@@ -290,7 +283,7 @@ async def _file_bell(state: Path, poke: Callable[[], None]) -> AsyncIterator[Non
 
     class Heard(FileSystemEventHandler):
         def on_closed(self, event: FileSystemEvent) -> None:
-            if str(event.src_path).endswith(_BELL):
+            if str(event.src_path).endswith(BELL):
                 loop.call_soon_threadsafe(poke)
 
     observer.schedule(Heard(), str(state / "agents"), event_filter=[FileClosedEvent])

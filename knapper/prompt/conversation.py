@@ -159,6 +159,7 @@ class Conversation:
             line_of(name, id), verify=before.session.verify, answers=True
         )
         self.agent.origin = before.origin
+        self.agent.policy = before.policy  # the mode is of this window
         self.voice.agent = self.agent.name
         await before.aclose()
         if (

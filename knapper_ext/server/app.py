@@ -44,7 +44,7 @@ from agent_core.base.own_installation import add_extra
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from agent_core.operations import functions  # noqa: F401 - its operations are methods
-from agent_core.operations.operation import OPERATIONS as DEFINED
+from agent_core.operations.operation import all_operations
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
@@ -120,7 +120,7 @@ _SUBJECTS: Final = (
 OPERATIONS: Final = [
     each for module in _SUBJECTS for each in vars(module).values() if isinstance(each, ApiOperation)
 ]
-OPERATIONS.extend(api_of(one) for verbs in DEFINED.values() for one in verbs.values())
+OPERATIONS.extend(map(api_of, all_operations()))
 OPERATIONS.sort(key=attrgetter("path", "method"))
 """All operations by path; a fixed part comes before a parameter in its place."""
 _GRACE_S: Final = 10.0

@@ -580,8 +580,8 @@ class Approvals:
                 is_same = (prior.function, prior.version, prior.missing) == code
             else:
                 is_same = set(prior.missing.sentences()) <= set(question.missing.sentences())
-            if is_same:
-                return replace(decision, by="earlier")
+            if is_same:  # a "never" was for the one function that was shown
+                return replace(decision, by="earlier", is_lasting=False)
         own = [_kinds(prior) for prior, _ in self.refusals if prior.function == question.function]
         is_often = any(
             sum(kind in kinds for kinds in own) >= MOST_NOES for kind in _kinds(question)

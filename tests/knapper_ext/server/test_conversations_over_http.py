@@ -11,10 +11,10 @@ import pytest
 from agent_core.api.identity import SCOPES
 from agent_core.api.operations import OfConversation
 from agent_core.client.client import Client, HttpWire, connect
-from agent_core.runtime.programs import repeated_programs
 from agent_core.workspace.forgetting import ForgetRequest, Forgetting
 from knapper_ext.openai_api import chat_threads
 from knapper_ext.server.app import OPERATIONS
+from knapper_ext.tending.upkeep import repeated_programs
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
 from tests.knapper_ext.server.conftest import Serve, end_of, ends
 from tests.storage.support import say

@@ -9,7 +9,7 @@ from agent_core import Workspace
 from agent_core.api.agent_host import JournalTail, Listening, event_stream, opened_rooms
 from agent_core.base import events
 from agent_core.storage import prepare_state_dir
-from agent_core.workspace.runner import ring
+from agent_core.storage.folder import ring
 from agent_core.workspace.state_store import opened_state
 from sandbox import Sandbox
 from tests.kit import Ask, Fail, Repeat, Say, ScriptedModel, Wanted

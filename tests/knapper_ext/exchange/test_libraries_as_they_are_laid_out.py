@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agent_core.functions.service import ExportRequest, ImportRequest
-from agent_core.functions.service.library import ImportReport
+from knapper_ext.exchange.export import ExportRequest, export_functions
+from knapper_ext.exchange.library import ImportReport, ImportRequest, import_library
 from tests.functions.support import Room
 from tests.kit.sources import function_text
 
@@ -160,8 +160,8 @@ async def taken(here: Room, root: Path, name: str, files: dict[str, str]) -> Imp
         path = root / name / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return await here.shop.batch.import_library(
-        ImportRequest(root / name), lambda _: None, lambda _: None
+    return await import_library(
+        here.shop, ImportRequest(root / name), lambda _: None, lambda _: None
     )
 
 
@@ -383,7 +383,7 @@ async def test_functions_of_a_package_are_changed_deleted_brought_back_and_expor
     assert (await here.shop.call("step", {"n": 3})).value == 10
     await here.save((folder / "moon.py").read_text().replace("Do it", "Step"), folder / "moon.py")
     assert here.shop.registry.snapshot().functions["step"].description.startswith("Step")
-    report = await here.shop.batch.export(ExportRequest(tmp_path / "out", ("pace",), "handed"))
+    report = await export_functions(here.shop, ExportRequest(tmp_path / "out", ("pace",), "handed"))
     assert report.functions == ("pace",)
     assert printed(tmp_path / "out", "import handed; print(handed.pace(2))") == "14\n"
 

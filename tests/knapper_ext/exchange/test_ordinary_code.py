@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
-from agent_core.functions.service import ImportRequest
-from agent_core.functions.service.library import ImportedFunction, ImportReport
+from knapper_ext.exchange.library import (
+    ImportedFunction,
+    ImportReport,
+    ImportRequest,
+    import_library,
+)
 from tests.functions.support import Room
 from tests.kit.sources import function_text
 
@@ -12,8 +16,8 @@ async def taken(here: Room, root: Path, **files: str) -> ImportReport:
     (root / "lib").mkdir()
     for name, text in files.items():
         (root / "lib" / f"{name}.py").write_text(text)
-    return await here.shop.batch.import_library(
-        ImportRequest(root / "lib"), lambda _: None, lambda _: None
+    return await import_library(
+        here.shop, ImportRequest(root / "lib"), lambda _: None, lambda _: None
     )
 
 

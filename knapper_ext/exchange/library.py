@@ -1,4 +1,4 @@
-"""Operations on many functions at once: files are checked, a library is imported, functions are exported.
+"""The import of a library.
 
 A library's files are copied as a whole, each public function is judged, and admitted ones are offered. The others stay
 in their files as private functions, with the reason in the report. Nothing is overwritten, and unchanged functions of
@@ -10,35 +10,32 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Set
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from agent_core.base.errors import UsageError
 from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, fields_to_json, replace
+from agent_core.functions.gate import CONTEXT, Candidate, Gate, Policy
+from agent_core.functions.gate.verdict import Fix
+from agent_core.functions.service.file_checks import Judge, ReviewJob, judges
+from agent_core.functions.service.judgment import Judgment, judgment_on
+from agent_core.functions.service.memgpt_functions import here_already
+from agent_core.functions.service.plan import USER, ChangeSummary, PlannedChange, planned
 from agent_core.registry.depends import code_hash, is_program
 from agent_core.registry.function import ModuleReading
 from agent_core.registry.module_edits import place_function, withhold
-from agent_core.registry.registry import Registry, Snapshot
+from agent_core.registry.registry import Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, is_bare_value
 from agent_core.registry.tree import Definition
 from agent_core.storage import DropPending, FunctionStore, SaveVerdict
 from sandbox.wire.lines import lines_of
 
-from ..gate import CONTEXT, Candidate, Gate, Policy
-from ..gate.trial import UNGRANTED
-from ..gate.verdict import Fix
-from ..sandbox_client import SandboxClient
-from . import file_checks
-from .export import ExportReport, ExportRequest, export
-from .file_checks import CheckRequest, Judge, ReviewContext, ReviewJob, judges
-from .grant_service import PackageGrants
-from .judgment import Judgment, judgment_on
 from .library_files import LibraryFile, left_behind, read_files, with_names
-from .memgpt_functions import here_already
-from .plan import USER, ChangeSummary, PlannedChange, planned
+
+if TYPE_CHECKING:
+    from agent_core.functions.service import FunctionService
 
 # Problems of functions without a real body; their callers are useless as well.
 _HOLLOW = frozenset({"placeholder", "not-implemented", "todo", "hard-coded"})
@@ -148,7 +145,8 @@ class Importer:
         report = ImportReport(request.path.name, request.dry_run)
         held = {name: function.module for name, function in snapshot.functions.items()}
         parts: dict[str, LibraryFile] = {}
-        ground, library = snapshot.draft(), Snapshot.empty(snapshot.reserved).draft()
+        ground = snapshot.draft()
+        library = Snapshot.empty(snapshot.reserved).draft()
         for part in read_files(
             request.path, request.prefix, request.text, maps=request.maps, held=held
         ):
@@ -238,7 +236,8 @@ class Importer:
 
     def _candidate(self, file: LibraryFile, name: str) -> tuple[Candidate, set[int]]:
         """Return a function as a candidate with the statements that it needs or that run at import; and their lines."""
-        body, binds = file.parts.text.body, file.parts.binds
+        body = file.parts.text.body
+        binds = file.parts.binds
         unbound = {
             at: node
             for at, node in enumerate(body)
@@ -405,7 +404,8 @@ class Importer:
         reading: ModuleReading,
         carry: Callable[[PlannedChange], Awaitable[PlannedChange]],
     ) -> None:
-        verdicts, source = self.verdicts.get(file.module, {}), reading.source
+        verdicts = self.verdicts.get(file.module, {})
+        source = reading.source
         if not self.request.dry_run:
             done = await carry(_plan(reading, verdicts, self.snapshot, self.report.from_))
             if done.outcome == "refused":
@@ -413,7 +413,8 @@ class Importer:
                 self._report_failure(file, Problem("not-written", done.text, Place(file.file), fix))
                 return
         before = self.snapshot.modules.get(file.module)
-        old, new = lines_of(before.text if before else file.author_text), lines_of(source.text)
+        old = lines_of(before.text if before else file.author_text)
+        new = lines_of(source.text)
         rows = diff_lines(old, new, (file.file, source.path), 0)
         diff = "".join(row if row.endswith("\n") else f"{row}\n" for row in rows)
         self.report.modules.append(
@@ -455,7 +456,8 @@ def _plan(
     reading: ModuleReading, verdicts: Mapping[str, Judgment], snapshot: Snapshot, origin: str
 ) -> PlannedChange:
     """Return the plan that writes a module: one transaction, with a verdict for each admitted function."""
-    source, author = reading.source, USER
+    source = reading.source
+    author = USER
     existing = snapshot.modules.get(source.module)
     before = existing or ModuleSource(source.module, source.path, "", "")
     names = ", ".join(verdicts) or source.module
@@ -478,88 +480,25 @@ def _plan(
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class BatchOperations:
-    """Operations on many functions of one workspace. `hosted` are the agent's own functions with their parameters."""
+async def import_library(
+    service: "FunctionService",
+    request: ImportRequest,
+    tell: Callable[[ImportedFunction], None],
+    begin: Callable[[int], None],
+) -> ImportReport:
+    """Import a library and return the report. `tell` is called with each function, `begin` with their number.
 
-    root: Path
-    store: FunctionStore
-    registry: Registry
-    gate: Gate
-    sandbox: SandboxClient
-    carry: Callable[[PlannedChange], Awaitable[PlannedChange]]
-    hosted: Mapping[str, tuple[str, ...]]
-    packages: PackageGrants
-    starters: Callable[[], Awaitable[frozenset[str]]]
-
-    async def check(
-        self,
-        request: CheckRequest,
-        tell: Callable[[Judgment], None],
-        *,
-        processes: int | None = None,
-    ) -> None:
-        """Judge files without admitting anything, on all cores if that is faster. Report the verdicts in order.
-
-        Raises:
-            UsageError: a path does not exist, or the reader is requested and there is none.
-        """
-        snapshot = self.registry.snapshot()
-        total = self._count(file_checks.count(request), is_read=request.is_read)
-        jobs = file_checks.jobs(request, snapshot)
-        async with judges(self.context(), self.gate, total, processes=processes) as judge:
-
-            async def judge_granted(job: ReviewJob) -> list[Judgment]:
-                granted = await self.packages.of_text(job.text) if job.is_installed else UNGRANTED
-                job = replace(job, is_read=request.is_read)
-                verdicts = await judge(
-                    replace(job, granted=granted) if granted != UNGRANTED else job
-                )
-                if not job.is_installed:
-                    return verdicts
-                return [file_checks.with_name_clash(verdict, snapshot) for verdict in verdicts]
-
-            await file_checks.check(jobs, judge_granted, tell)
-
-    async def import_library(
-        self,
-        request: ImportRequest,
-        tell: Callable[[ImportedFunction], None],
-        begin: Callable[[int], None],
-    ) -> ImportReport:
-        """Import a library and return the report. `tell` is called with each function, `begin` with their number.
-
-        Raises:
-            UsageError: nothing can be read, or the reader is requested and there is none.
-        """
-        request = replace(request, maps=self.gate.rules.makes(CONTEXT), hosted=self.hosted)
-        work = await asyncio.to_thread(Importer.read, request, self.registry.snapshot(), tell)
-        await work.leave_out_packages(self.gate)
-        begin(work.count)
-        context = replace(self.context(), snapshot=work.ground)
-        async with judges(
-            context, self.gate, self._count(work.count, is_read=request.is_read)
-        ) as judge:
-            await work.run(self.store, self.gate, judge, self.carry)
-        return work.report
-
-    async def export(self, request: ExportRequest) -> ExportReport:
-        """Export functions as a package that works without Knapper. Return the report.
-
-        Raises:
-            UsageError: the folder is not empty, or a name is unknown.
-        """
-        return await asyncio.to_thread(
-            export, request, self.registry.snapshot(), await self.starters()
-        )
-
-    def _count(self, jobs: int, *, is_read: bool) -> int:
-        """Return the number of jobs that other processes may share; 0 if a reader is asked, which only happens here."""
-        if is_read and not self.gate.has_reader:
-            fix = 'Set gate.reader to "same" or to a model, or leave out --reader.'
-            raise UsageError("No reader can be asked: gate.reader is off.", fix=fix)
-        return 0 if is_read else jobs
-
-    def context(self) -> ReviewContext:
-        """Return everything that verdicts currently depend on."""
-        return ReviewContext(self.gate.rules, self.sandbox.settings, self.registry.snapshot())
+    Raises:
+        UsageError: nothing can be read, or the reader is requested and there is none.
+    """
+    gate = service.parts.gate()
+    hosted = service.parts.hosted()
+    request = replace(request, maps=gate.rules.makes(CONTEXT), hosted=hosted)
+    work = await asyncio.to_thread(Importer.read, request, service.registry.snapshot(), tell)
+    await work.leave_out_packages(gate)
+    begin(work.count)
+    context = replace(service.checks.context(), snapshot=work.ground)
+    shared = service.checks.count_shared(work.count, is_read=request.is_read)
+    async with judges(context, gate, shared) as judge:
+        await work.run(service.store, gate, judge, service.finish)
+    return work.report

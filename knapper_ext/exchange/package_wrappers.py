@@ -19,16 +19,16 @@ from agent_core.access.grants.content import content_of
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.untrusted import one_line
+from agent_core.functions.service.file_sync import require_same
 from agent_core.registry.source import ModuleSource, is_literal
 from sandbox import FunctionCall, Job, Raised, Returned
 from sandbox.wire.lines import bare_lines
 
-from .file_sync import require_same
-from .library import ImportedFunction, ImportReport, ImportRequest
+from .library import ImportedFunction, ImportReport, ImportRequest, import_library
 from .library_files import fitting
 
 if TYPE_CHECKING:
-    from .function_service import FunctionService
+    from agent_core.functions.service import FunctionService
 
 _LOOK: Final = """
 import importlib
@@ -66,7 +66,7 @@ _TYPING: Final = (
     "Sequence",
     "Union",
 )
-_LONGEST: Final = 300  # characters of a description
+_MAX_DESCRIPTION: Final = 300  # characters of a description
 _DRY: Final = "Leave out --dry-run: you are shown what would be installed, and asked."
 _LOOKS: Final = TypeAdapter(list[tuple[list[tuple[str, str, str, str]], str, str]])
 _PARSED: Final = (
@@ -95,10 +95,8 @@ async def wrap(
         WorkspaceError: the package cannot be granted or installed.
     """
     requirement = str(request.path)
-    grants, packages = (
-        service.grants.wanted({"packages": (requirement,)}),
-        service.granting.packages,
-    )
+    grants = service.grants.wanted({"packages": (requirement,)})
+    packages = service.granting.packages
     shown = ", ".join(name.rpartition(".")[2] for name in names)
     if request.dry_run and packages.needs_install(grants):
         raise UsageError(
@@ -113,11 +111,9 @@ async def wrap(
     text = await _text(service, grants, names)
     module = fitting(re.split(r"[^\w.-]", requirement)[0].lower())
     module_request = replace(request, path=Path(f"{module}.py"), text=text)
-    report = await service.batch.import_library(module_request, tell, lambda _: None)
-    snapshot, written = (
-        service.registry.snapshot(),
-        {module.module: module.version for module in report.modules},
-    )
+    report = await import_library(service, module_request, tell, lambda _: None)
+    snapshot = service.registry.snapshot()
+    written = {module.module: module.version for module in report.modules}
     for function in report.functions:
         if function.outcome in ("joined", "fixed") and not request.dry_run:
             require_same(
@@ -133,7 +129,7 @@ async def _text(service: "FunctionService", grants: Grants, names: Sequence[str]
     source = ModuleSource.of("wrapped", _LOOK)
     access = service.granting.packages.together([grants]).access
     call = FunctionCall("look", {"names": [*names]})
-    outcome = await service.batch.sandbox.run(
+    outcome = await service.parts.sandbox().run(
         Job({"wrapped": source}, "wrapped", call, access=access)
     )
     try:
@@ -165,8 +161,10 @@ def _wrapper(
     A parameter whose default cannot be written is left out, as are those after it that would take its place.
     """
     module, _, name = target.rpartition(".")
-    taken, passed = list[str](), list[str]()
-    has_gap, in_order = False, any(kind == "VAR_POSITIONAL" for _, kind, *_ in parameters)
+    taken = list[str]()
+    passed = list[str]()
+    has_gap = False
+    in_order = any(kind == "VAR_POSITIONAL" for _, kind, *_ in parameters)
     for word, kind, hint, default in parameters:
         _require_name(word)
         value = _expression_text(default, is_literal)
@@ -190,7 +188,11 @@ def _wrapper(
     first = next(
         iter(bare_lines(description.strip().replace("\r", "\n"))), ""
     )  # a lone \r also ends a line
-    words = "" if ">>>" in first else one_line(first, _LONGEST).replace("\\", "/").replace('"', "'")
+    words = (
+        ""
+        if ">>>" in first
+        else one_line(first, _MAX_DESCRIPTION).replace("\\", "/").replace('"', "'")
+    )
     arrow = f" -> {result}" if result else ""
     return f'''def {_require_name(name)}({", ".join(taken)}){arrow}:
     """{words or f"Call `{target}`."}"""

@@ -2,24 +2,32 @@
 
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass
+from agent_core.functions.gate import Gate
+from agent_core.functions.gate.call_arguments import write_call
+from agent_core.functions.search import (
+    NEAR,
+    Confusion,
+    FunctionSearch,
+    confusions,
+    describe_difference,
+)
+from agent_core.functions.service import function_facts
+from agent_core.functions.service.call_records import by_function
+from agent_core.functions.service.function_facts import Quarantine, ViewContext
+from agent_core.functions.service.judgment import judgment_on
+from agent_core.functions.worker_api import large_of
 from agent_core.registry.function import Function
 from agent_core.registry.registry import Snapshot
 from agent_core.storage import KindRow, Stats
 from sandbox.wire.large import Large
 from sandbox.wire.values import read_row
 
-from ..gate import Gate
-from ..gate.call_arguments import write_call
-from ..search import NEAR, Confusion, FunctionSearch, confusions, describe_difference
-from ..worker_api import large_of
-from . import function_facts
-from .call_records import by_function
-from .function_facts import Quarantine, ViewContext
-from .judgment import judgment_on
+if TYPE_CHECKING:
+    from agent_core.functions.service import FunctionService
 
 Proposal: TypeAlias = Literal[
     "rename", "reword", "merge", "retire", "fix", "document", "example", "split"
@@ -35,10 +43,11 @@ WEIGHTS: Final[Mapping[str, int]] = {
 }
 """The parts of the score, weighted by the share of functions without such a finding."""
 
-MOST_PARAMETERS: Final = 7
+MAX_PARAMETERS: Final = 7
 _COMPARED: Final = 40  # pairs that are compared by running them
-_IN_A_ROW, _LEAST_FAILED = 3, 2
-_LONGEST_CALL: Final = 120
+_FAILURE_RUN = 3
+_LEAST_FAILED = 2
+_MAX_CALL_CHARS: Final = 120
 _ENDS: Final = {"timed_out": "ran out of time", "killed": "was stopped at a limit of the sandbox"}
 
 
@@ -118,7 +127,8 @@ class Audit:
         findings = [finding async for finding in self._confusable(view.snapshot, rows)]
         starters = await function_facts.starters_in(view)
         for name in sorted(await function_facts.unused(view, rows)):
-            function, fix = view.snapshot.functions[name], "delete it if nobody needs it"
+            function = view.snapshot.functions[name]
+            fix = "delete it if nobody needs it"
             findings.append(
                 _finding(function, "unused", "nobody has called it for a long time", fix, "retire")
             )
@@ -155,14 +165,15 @@ class Audit:
                     )
                 )
             many = len(function.parameters.get("properties", {}))
-            if many > MOST_PARAMETERS:
+            if many > MAX_PARAMETERS:
                 fix = "split it, or take what belongs together as one object"
                 findings.append(
                     _finding(function, "many-parameters", f"it has {many} parameters", fix, "split")
                 )
         findings = [finding for finding in findings if finding.function in own]
         findings.sort(key=lambda finding: [*WEIGHTS].index(finding.problem.code))
-        count, parts = len(own), list[ScorePart]()
+        count = len(own)
+        parts = list[ScorePart]()
         for code, most in WEIGHTS.items():
             those = [finding for finding in findings if finding.problem.code == code]
             affected = {
@@ -186,7 +197,8 @@ class Audit:
         for at, pair in enumerate(
             [*alike[: max(0, _COMPARED - len(confused_pairs))], *confused_pairs]
         ):
-            first, second = snapshot.functions[pair.name], snapshot.functions[pair.other]
+            first = snapshot.functions[pair.name]
+            second = snapshot.functions[pair.other]
             likeness = (
                 await self._gate.compare(first, second, snapshot) if at < _COMPARED else "unknown"
             )
@@ -225,16 +237,22 @@ class Audit:
         is_often = stats.failed >= _LEAST_FAILED and 2 * stats.failed > stats.calls
         return (
             f"{stats.failed} of its {stats.calls} calls failed"
-            if stats.failing >= _IN_A_ROW or is_often
+            if stats.failing >= _FAILURE_RUN or is_often
             else ""
         )
+
+
+def audit_of(service: "FunctionService") -> Audit:
+    """Return the audit of a workspace's functions."""
+    return Audit(service.view, service.finder, service.parts.gate(), service.quarantine)
 
 
 def confused(
     confusion: Confusion, snapshot: Snapshot, calls: Mapping[str, int], also: str = ""
 ) -> AuditFinding:
     """Return the finding about two functions that a request confuses."""
-    function, other = snapshot.functions[confusion.name], snapshot.functions[confusion.other]
+    function = snapshot.functions[confusion.name]
+    other = snapshot.functions[confusion.other]
     message = f"a request cannot tell it from `{confusion.other}`: “{confusion.request}” finds that one first{also}"
     if calls[confusion.other] and not calls[confusion.name]:
         fix = f"delete it if `{confusion.other}` does, or {describe_difference(function, other)}"
@@ -290,17 +308,19 @@ async def _calls_that_returned(view: ViewContext) -> dict[str, tuple[str, str]]:
         function = view.snapshot.functions.get(row.function)
         if function is None or function.examples or row.function in calls:
             continue
-        arguments, value = row.data["arguments"], row.data["outcome"]["value"]
+        arguments = row.data["arguments"]
+        value = row.data["outcome"]["value"]
         if value is None or not isinstance(arguments, dict):
             continue
-        value, given = read_row(value), read_row(arguments)  # an example has it as Python writes it
+        value = read_row(value)
+        given = read_row(arguments)  # an example has it as Python writes it
         if isinstance(value, Large) or large_of(given):
             continue
         if arguments.keys() <= {*function.parameters["properties"]}:
             call = write_call(function, arguments)
             calls |= (
                 {row.function: (call, repr(value))}
-                if max(len(call), len(repr(value))) <= _LONGEST_CALL
+                if max(len(call), len(repr(value))) <= _MAX_CALL_CHARS
                 else {}
             )
     return calls

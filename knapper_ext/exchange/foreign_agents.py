@@ -31,10 +31,7 @@ from agent_core.storage import (
     WholeTurn,
     content_hash,
 )
-from sandbox.wire.lines import bare_lines
-from sandbox.wire.strict_json import read_toml, whole_characters
-
-from .document import (
+from agent_core.workspace.portable.document import (
     LONGEST,
     MOST_AGENTS,
     MOST_BLOCKS,
@@ -44,12 +41,35 @@ from .document import (
     Words,
     at_most,
 )
-from .report import AgentFileError, AgentReport, agent_name
-from .text import failed, stamp_time, unpacked
+from agent_core.workspace.portable.others import MISSING, ForeignFile, answer_of
+from agent_core.workspace.portable.report import AgentFileError, AgentReport, agent_name
+from agent_core.workspace.portable.text import failed, stamp_time, unpacked
+from sandbox.wire.lines import bare_lines
+from sandbox.wire.strict_json import read_toml, whole_characters
 
-MISSING = (
-    "Whether this call took effect is unknown: its answer is not in the file that this comes from."
+Json = dict[str, Any]  # Any: JSON
+_SPARE = 2000
+_NOBODYS_BY_CHANCE: Final = 60  # characters of a line
+_LABELS = ("persona", "human")
+_THOUGHTS = ("reasoning", "summarized_reasoning")
+_HIDDEN = ("omitted_reasoning", "redacted_reasoning")
+_LEFT = (
+    ("llm_config", "model", "the workspace's settings say which model answers"),
+    ("embedding_config", "embedding", "texts are embedded anew, as the workspace's settings say"),
+    ("tool_rules", "tool rules", "there are none here"),
+    (
+        "tool_exec_environment_variables",
+        "environment variables",
+        "functions get secrets: knapper secrets set NAME",
+    ),
+    ("multi_agent_group", "group of agents", "agents stand alone here"),
+    ("group_ids", "groups of agents", "agents stand alone here"),
+    ("identity_ids", "identities", "there are none here"),
+    ("tags", "tags", "agents have none here"),
 )
+_LABEL = 64
+_CUSTOM = "its source is in the file; look at it and give it to knapper functions create"
+_BUILT_IN = "they are Letta's own; this program's functions stand in their place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +92,6 @@ class ImportedMessage:
     calls: tuple[ImportedCall, ...] = ()
     call_id: str = ""
     name: str = ""
-
-
-def answer_of(call_id: str, name: str, text: str, outcome: str) -> dict[str, Any]:  # Any: JSON
-    """Return the payload of a call's answer."""
-    said = {"call_id": call_id, "name": name, "text": text}
-    return {**said, "outcome": outcome, "seconds": 0.0, "detail": {}}
 
 
 @dataclass(slots=True)
@@ -195,7 +209,8 @@ class Turns:
         for call in self._open.values():
             self._result(call, MISSING, "unknown")
             self.report.took("calls without an answer", "calls answered as unknown")
-        self._open, self._queues = {}, {}
+        self._open = {}
+        self._queues = {}
 
     def _result(self, call: ImportedCall, text: str, outcome: str) -> None:
         self._put("result", answer_of(call.id, call.name, text, outcome))
@@ -204,10 +219,6 @@ class Turns:
         if not self._turns:  # the agent spoke first
             self._turns.append((WholeEvent("boot", {"text": ""}, self.last), []))
         self._turns[-1][1].append(Entry(kind, {**payload}, at=self.last))
-
-
-Json = dict[str, Any]  # Any: JSON
-_SPARE = 2000
 
 
 def _text_at(holder: Json, key: str, where: str) -> str:
@@ -245,7 +256,8 @@ def _objects_at(holder: Json, key: str, where: str = "") -> Iterator[tuple[str, 
 def _block_of(id: str, block: Json, where: str, at: float) -> WholeBlock:
     """Return a block from another program's form: label, value, limit, description."""
     label = re.sub(r"[^\w.-]+", "_", _text_at(block, "label", where))[:64].strip("_") or "block"
-    value, limit = _text_at(block, "value", where), block.get("limit")
+    value = _text_at(block, "value", where)
+    limit = block.get("limit")
     room = (
         limit
         if isinstance(limit, int) and not isinstance(limit, bool) and 0 < limit < 1 << 31
@@ -283,9 +295,6 @@ def _asked_of(call: Json, where: str) -> ImportedCall:
     return ImportedCall(_text_at(call, "id", where)[:200], name, whole_characters(raw))
 
 
-_NOBODYS_BY_CHANCE: Final = 60  # characters of a line
-
-
 def _system_section(system: str, report: AgentReport, at: float) -> tuple[SectionRow, ...]:
     """Return what the user wrote of a system prompt as a section.
 
@@ -320,12 +329,16 @@ def _line_hash(line: str) -> str:
     return hashlib.sha256(" ".join(line.split()).encode("utf-8", "replace")).hexdigest()[:8]
 
 
-_LABELS = ("persona", "human")
-
-
 def is_memgpt(raw: Json) -> bool:
     """Check whether the document is one of MemGPT's."""
     return {"messages", "memory", "system"} <= raw.keys() and "agents" not in raw
+
+
+def agents_of_memgpt(file: ForeignFile) -> Iterator[tuple[WholeAgent, AgentReport]] | None:
+    """Return the agent of a file of MemGPT, or None if it is not one."""
+    if not is_memgpt(file.raw):
+        return None
+    return iter([agent_of_memgpt(file.raw, file.name, file.ids, file.now)])
 
 
 def agent_of_memgpt(raw: Json, name: str, ids: str, now: float) -> tuple[WholeAgent, AgentReport]:
@@ -444,10 +457,6 @@ class _Files:
         return passages, list(documents.values())
 
 
-_THOUGHTS = ("reasoning", "summarized_reasoning")
-_HIDDEN = ("omitted_reasoning", "redacted_reasoning")
-
-
 @dataclass(frozen=True, slots=True)
 class _MessageContent:
     """The text of a message, and the reasoning before it."""
@@ -461,11 +470,15 @@ def _content_of(message: Json, where: str, report: AgentReport) -> _MessageConte
     content: Any = message.get("content")  # Any: unvalidated JSON
     if not isinstance(content, list):
         return _MessageContent(_text_at(message, "content", where))
-    texts, thoughts = [], []
+    texts = []
+    thoughts = []
     for at, piece in enumerate(content):
-        place, kind, text = f"{where}.content[{at}]", "unknown", ""
+        place = f"{where}.content[{at}]"
+        kind = "unknown"
+        text = ""
         if isinstance(piece, str):
-            kind, text = "text", whole_characters(piece)
+            kind = "text"
+            text = whole_characters(piece)
         elif isinstance(piece, dict):
             kind = _text_at(piece, "type", place)
             text = _text_at(piece, "reasoning" if kind == "reasoning" else "text", place)
@@ -476,25 +489,6 @@ def _content_of(message: Json, where: str, report: AgentReport) -> _MessageConte
         elif kind not in _HIDDEN:
             report.leaves(f"pieces of the kind `{kind[:40]}`", "messages are text here")
     return _MessageContent("\n".join(texts), "\n".join(thoughts))
-
-
-_LEFT = (
-    ("llm_config", "model", "the workspace's settings say which model answers"),
-    ("embedding_config", "embedding", "texts are embedded anew, as the workspace's settings say"),
-    ("tool_rules", "tool rules", "there are none here"),
-    (
-        "tool_exec_environment_variables",
-        "environment variables",
-        "functions get secrets: knapper secrets set NAME",
-    ),
-    ("multi_agent_group", "group of agents", "agents stand alone here"),
-    ("group_ids", "groups of agents", "agents stand alone here"),
-    ("identity_ids", "identities", "there are none here"),
-    ("tags", "tags", "agents have none here"),
-)
-_LABEL = 64
-_CUSTOM = "its source is in the file; look at it and give it to knapper functions create"
-_BUILT_IN = "they are Letta's own; this program's functions stand in their place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,7 +510,14 @@ def is_letta(raw: Json) -> bool:
     )
 
 
-def agents_of_letta(
+def agents_of_letta(file: ForeignFile) -> Iterator[tuple[WholeAgent, AgentReport]] | None:
+    """Return the agents of a file of Letta, or None if it is not one."""
+    if not is_letta(file.raw):
+        return None
+    return _agents_of_letta(file.raw, file.size, file.ids, file.now, file.words)
+
+
+def _agents_of_letta(
     raw: Json, size: int, ids: str, now: float, words: Words
 ) -> Iterator[tuple[WholeAgent, AgentReport]]:
     """Yield the agents in a file, each with the report of its import; `ids` is the prefix of their parts' ids.
@@ -590,10 +591,8 @@ def _conversation(agent: Json, where: str, shared: _SharedParts, report: AgentRe
         )
         shown = [at for at, (_, message) in enumerate(messages) if str(message.get("id")) in ids]
     positions = [at for at in shown if isinstance(at, int) and 0 <= at < len(messages)]
-    seen, shown_from = (
-        min((at for at in positions if messages[at][1].get("role") != "system"), default=0),
-        0,
-    )
+    seen = min((at for at in positions if messages[at][1].get("role") != "system"), default=0)
+    shown_from = 0
     for at, (place, message) in enumerate(messages):
         for part in _messages_of(message, place, report):
             turns.add(part)
@@ -604,7 +603,8 @@ def _conversation(agent: Json, where: str, shared: _SharedParts, report: AgentRe
 
 
 def _messages_of(message: Json, where: str, report: AgentReport) -> Iterator[ImportedMessage]:
-    role, at = _text_at(message, "role", where), stamp_time(message.get("created_at"))
+    role = _text_at(message, "role", where)
+    at = stamp_time(message.get("created_at"))
     calls = tuple(_calls_of(message, where))
     if role == "approval" and not calls:
         report.leaves("approvals", "what came of the calls is in their answers")

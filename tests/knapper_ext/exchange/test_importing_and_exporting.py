@@ -4,6 +4,8 @@ import json
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from tests.interfaces.support import COUNT_VOWELS
 from tests.kit.program import knapper
 from tests.kit.sources import function_text
@@ -36,6 +38,12 @@ def remember(self, content: str) -> None:
     """
     self.memory.edit_append("human", content)
 '''
+
+
+@pytest.fixture(autouse=True)
+def workspace(tmp_path: Path) -> None:
+    """Make the test's folder a workspace."""
+    (tmp_path / "knapper.toml").touch()
 
 
 def an_archive(folder: Path) -> Path:

@@ -12,8 +12,9 @@ import pytest
 from agent_core.base.events import FunctionsChanged
 from agent_core.functions.service.plan import Author
 from agent_core.functions.service.replay import NOW
-from agent_core.functions.service.tending import TendingBudget
 from agent_core.storage.token_store import TokenRow
+from knapper_ext.tending.tending import Tending, TendingBudget
+from knapper_ext.tending.upkeep import tending_of
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Wanted
 from tests.kit.desk import VOWELS, Desk, answers
@@ -228,8 +229,12 @@ async def failing(at_desk: OpenDesk, maker: ScriptedModel, **settings: Any) -> D
     return desk
 
 
+def tending(desk: Desk) -> Tending:
+    return tending_of(desk.workspace.functions, desk.workspace.settings)
+
+
 async def tended(desk: Desk, *, applies: bool = True) -> list[dict[str, Any]]:
-    report = await desk.workspace.functions.tending.run(TendingBudget(), applies=applies)
+    report = await tending(desk).run(TendingBudget(), applies=applies)
     return list(report.to_json()["steps"])
 
 
@@ -248,7 +253,7 @@ async def test_what_failed_three_times_is_mended_if_good_calls_stay_the_same(
     assert "No example settles what these calls return." in maker.requests[2].text
     assert "the good call" in maker.requests[3].text
     assert (await desk.workspace.functions.call("share", {"total": 3, "people": 0})).value == 0
-    assert [step.undone for step in await desk.workspace.functions.tending.undo()] == [True]
+    assert [step.undone for step in await tending(desk).undo()] == [True]
     assert (
         await desk.workspace.functions.call("share", {"total": 3, "people": 0})
     ).outcome == "raised"
@@ -314,7 +319,7 @@ async def test_two_that_differ_in_literals_become_one_that_a_model_writes(
     assert "days > 80" not in workshop.plans.source("late_fee")  # one recorded call ended otherwise
     assert "late_fee(days, free=14, price=3)" in workshop.plans.source("fees")
     assert (await workshop.call("fees", {"many": [16, 20]})).value == 24
-    assert all(undone.undone for undone in await workshop.tending.undo())
+    assert all(undone.undone for undone in await tending(desk).undo())
     assert {name: workshop.plans.source(name) for name in workshop.names()} == before
 
 
@@ -370,7 +375,7 @@ async def test_a_program_that_was_repeated_becomes_a_function(
     assert (
         await desk.workspace.functions.call("weighed_vowels", {"words": ["queue"], "weight": 10})
     ).value == 40
-    assert [undone.undone for undone in await desk.workspace.functions.tending.undo()] == [True]
+    assert [undone.undone for undone in await tending(desk).undo()] == [True]
     assert "weighed_vowels" not in desk.workspace.functions.names()
     (again,) = [step for step in await tended(desk) if step["kind"] == "keep"]
     assert (again["done"], again["why_not"]) == (False, "it was made before, and undone")
@@ -543,7 +548,7 @@ async def test_what_is_archived_is_not_shown_but_found_and_called(at_desk: OpenD
     assert "share" not in str(desk.model.requests[-3].messages[0]["content"])
     assert "share" in found
     assert counted == "4"
-    assert [step.undone for step in await desk.workspace.functions.tending.undo()] == [True]
+    assert [step.undone for step in await tending(desk).undo()] == [True]
     assert await tended(desk) == []  # a person undid it
 
 

@@ -27,6 +27,11 @@ from agent_core.base.errors import UsageError
 from agent_core.base.plain_files import read_named
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
+from agent_core.functions.gate import Candidate
+from agent_core.functions.gate.examples import with_example
+from agent_core.functions.gate.read import write_escapes
+from agent_core.functions.service.file_checks import parse_line
+from agent_core.functions.service.memgpt_functions import adapt
 from agent_core.registry.depends import ModuleParts
 from agent_core.registry.function import Function
 from agent_core.registry.module_edits import adding
@@ -44,12 +49,6 @@ from agent_core.registry.source import (
 from agent_core.registry.tree import Definition, imported_module
 from sandbox.wire.lines import lines_of
 
-from ..gate import Candidate
-from ..gate.examples import with_example
-from ..gate.read import write_escapes
-from .file_checks import parse_line
-from .memgpt_functions import adapt
-
 # Reads a library as texts: a `.py` file, a folder, a `.zip`, a `.tar` or `.tar.gz`. Nothing is unpacked to disk. An
 # archive may be hostile: names that leave it, links, devices and encrypted members are reported and skipped, and sizes
 # and counts are limited while reading, whatever its directory claims.
@@ -65,9 +64,10 @@ _TAR_HEADERS: Final = frozenset(
         tarfile.SOLARIS_XHDTYPE,
     }
 )
-_MOST_HEADER, _MOST_HEADERS = 64 << 10, 2 << 20  # bytes of one, and of all
+_MAX_HEADER: Final = 64 << 10  # bytes
+_MAX_HEADERS: Final = 2 << 20  # bytes of all of them
 _LEAST_HEADER: Final = 100  # bytes as which any counts
-_MOST_DIGITS: Final = 8  # of a record's size, with the blank after it
+_MAX_DIGITS: Final = 8  # of a record's size, with the blank after it
 _PIECE: Final = 64 << 10
 _BROKEN = (
     OSError,
@@ -79,6 +79,15 @@ _BROKEN = (
     RuntimeError,
     ValueError,
 )
+
+
+_PASSED_OVER = re.compile(
+    r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:tests?|test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
+)
+_PROMPT = re.compile(r"^\s*(?:>>>|\.\.\.) ")
+_IMPORT_LINE = re.compile(r"from\s+[.\w]+\s+import\b")
+_MAX_GIVEN = 8  # examples of a `.jsonl` line that are added to the docstring
+_MAX_NAME = 64  # characters of a function's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +123,8 @@ class Library:
         Raises:
             UsageError: there are too many members, or their total size is too large.
         """
-        name, limits = member.name, self.limits
+        name = member.name
+        limits = self.limits
         self._members += 1
         if self._members > limits.members:
             raise UsageError(
@@ -281,16 +291,15 @@ def _tar_members(stream: "_Capped", limits: LibraryLimits) -> Iterator[_Member]:
 
     The rest of it reads headers of any size whole, and searches them in the square of their size.
     """
-    name, spare = "", _MOST_HEADERS  # the name from a header that stands before the member's own
+    name = ""  # from a header that stands before the member's own
+    spare = _MAX_HEADERS
     while any(block := stream.read(_TAR_BLOCK)):
         entry = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         left = -(-entry.size // _TAR_BLOCK) * _TAR_BLOCK
         if entry.type in _TAR_HEADERS:
             spare -= max(entry.size, _LEAST_HEADER)
-            if not 0 <= entry.size <= _MOST_HEADER or spare < 0:
-                most = (
-                    f"{_MOST_HEADER >> 10} KiB, or all of them more than {_MOST_HEADERS >> 20} MiB"
-                )
+            if not 0 <= entry.size <= _MAX_HEADER or spare < 0:
+                most = f"{_MAX_HEADER >> 10} KiB, or all of them more than {_MAX_HEADERS >> 20} MiB"
                 raise tarfile.ReadError(f"a header of it has more than {most}")
             name = _long_name(entry.type, stream.read(left)[: entry.size]) or name
             continue
@@ -299,7 +308,8 @@ def _tar_members(stream: "_Capped", limits: LibraryLimits) -> Iterator[_Member]:
         yield _Member(
             name or entry.name, entry.isreg() or entry.isdir(), opened if entry.isreg() else None
         )
-        name, left = "", left - len(content)
+        name = ""
+        left = left - len(content)
         while left > 0 and (piece := stream.read(min(left, _PIECE))):
             left -= len(piece)
 
@@ -308,17 +318,16 @@ def _long_name(kind: bytes, header: bytes) -> str:
     """Return the name that a header gives to the next member, or an empty text."""
     if kind == tarfile.GNUTYPE_LONGNAME:
         return header.partition(b"\0")[0].decode("utf-8", "surrogateescape")
-    name, at = "", 0
+    name = ""
+    at = 0
     while kind == tarfile.XHDTYPE and at < len(header):
-        digits, _, _ = header[at : at + _MOST_DIGITS].partition(b" ")
+        digits, _, _ = header[at : at + _MAX_DIGITS].partition(b" ")
         size = int(digits) if digits.isdigit() else 0
         key, _, value = header[at + len(digits) + 1 : at + size].partition(b"=")
         if not size or not value.endswith(b"\n"):
             raise tarfile.ReadError("a header of it is damaged")
-        name, at = (
-            value[:-1].decode("utf-8", "surrogateescape") if key == b"path" else name,
-            at + size,
-        )
+        name = value[:-1].decode("utf-8", "surrogateescape") if key == b"path" else name
+        at = at + size
     return name
 
 
@@ -326,7 +335,9 @@ class _Capped(io.RawIOBase):
     """A stream with a read limit, because the unpacked size is only known while reading."""
 
     def __init__(self, stream: IO[bytes] | gzip.GzipFile, limit: int, name: str) -> None:
-        self._stream, self._left, self._name = stream, limit, name
+        self._stream = stream
+        self._left = limit
+        self._name = name
 
     def read(self, size: int = -1) -> bytes:
         """Return the next bytes.
@@ -341,15 +352,6 @@ class _Capped(io.RawIOBase):
         content = self._stream.read(size)
         self._left -= len(content)
         return content
-
-
-_PASSED_OVER = re.compile(
-    r"(?:^|/)(?:tests?|docs|examples)/|(?:^|/)(?:tests?|test_[^/]*|[^/]*_test|conftest|setup|__main__)\.py$"
-)
-_PROMPT = re.compile(r"^\s*(?:>>>|\.\.\.) ")
-_FROM = re.compile(r"from\s+[.\w]+\s+import\b")
-_MOST_GIVEN = 8  # examples of a `.jsonl` line that are added to the docstring
-_LONGEST = 64  # characters of a function's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,14 +392,17 @@ class LibraryFile:
 
     def defined_as(self, fresh: Mapping[str, str]) -> "LibraryFile":
         """Return the file with functions defined under other names, and the old names bound to them."""
-        lines, notes = list(self.parts.text.lines), dict[int, tuple[str, str]]()
+        lines = list(self.parts.text.lines)
+        notes = dict[int, tuple[str, str]]()
         often = Counter(name for bound in self.parts.binds for name in bound)
         # A name that another statement also binds is left.
         fresh = {name: new for name, new in fresh.items() if often[name] == 1}
         for node in reversed(self.parts.text.body):
             if not isinstance(node, Definition) or node.name not in fresh:
                 continue
-            new, at, end = fresh[node.name], node.lineno - 1, node.end_lineno or node.lineno
+            new = fresh[node.name]
+            at = node.lineno - 1
+            end = node.end_lineno or node.lineno
             before = lines[at]
             lines[at] = re.sub(rf"(\bdef\s+){node.name}\b", rf"\g<1>{new}", before, count=1)
             for row in range(at + 1, end):
@@ -485,7 +490,9 @@ def left_behind(file: LibraryFile, offered: Iterable[Function]) -> Iterator[Prob
 def fitting(name: str) -> str:
     """Return a word as a valid part of a module's name."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII).strip() or "library"
-    return f"m{plain}" if plain[0].isdigit() else f"{plain}_" if keyword.iskeyword(plain) else plain
+    if plain[0].isdigit():
+        return f"m{plain}"
+    return f"{plain}_" if keyword.iskeyword(plain) else plain
 
 
 def _of_lines(path: Path, prefix: str) -> Iterator[LibraryFile | Problem]:
@@ -499,7 +506,7 @@ def _of_lines(path: Path, prefix: str) -> Iterator[LibraryFile | Problem]:
             continue
         text = escaped = write_escapes(candidate.code)
         for example in candidate.examples[
-            :_MOST_GIVEN
+            :_MAX_GIVEN
         ]:  # examples with a tolerance are not written as doctests
             more = (
                 ""
@@ -562,7 +569,8 @@ def _modules(library: Library, prefix: str, *, maps: bool) -> Iterator[LibraryFi
         dotted = _module_name(name)
         if not dotted:
             continue
-        shown, is_package = library.base + name, name.endswith("__init__.py")
+        shown = library.base + name
+        is_package = name.endswith("__init__.py")
         adapted = adapt(write_escapes(text), shown, maps=maps)
         mover = ImportMover(
             targets, dotted, targets[dotted], FOLDER, is_package=is_package, old_names=still_used
@@ -653,7 +661,8 @@ class ImportMover:
 
     def moved(self, text: str) -> str:
         """Return the text with its imports rewritten; text that is not valid Python is returned unchanged."""
-        lines, nodes = lines_of(text), _imports(text)
+        lines = lines_of(text)
+        nodes = _imports(text)
         outermost = {
             self._base(node): node for node in reversed(nodes) if isinstance(node, ast.ImportFrom)
         }
@@ -672,10 +681,11 @@ class ImportMover:
             )
             if not (new and node.end_lineno and node.end_col_offset):
                 continue
-            first, last = node.lineno - 1, node.end_lineno - 1
+            first = node.lineno - 1
+            last = node.end_lineno - 1
             before = lines[first][: column_of(lines[first], node.col_offset)]
             written, count = (
-                _FROM.subn(f"{head} import", lines[first][len(before) :], count=1)
+                _IMPORT_LINE.subn(f"{head} import", lines[first][len(before) :], count=1)
                 if head
                 else ("", 0)
             )
@@ -722,10 +732,8 @@ class ImportMover:
 
     def _head(self, home: str) -> str:
         """Return `from …` for a module or package at the new place."""
-        around, inside = (
-            self.target.split(".")[: None if self.is_package else -1],
-            home.split(".") if home else [],
-        )
+        around = self.target.split(".")[: None if self.is_package else -1]
+        inside = home.split(".") if home else []
         shared = next(
             (at for at, word in enumerate(around) if inside[at : at + 1] != [word]), len(around)
         )
@@ -733,10 +741,12 @@ class ImportMover:
 
     def _whole(self, node: ast.Import) -> str:
         """Return `import …` with the new places of moved modules; empty if it names none."""
-        stay, moved = list[str](), list[str]()
+        stay = list[str]()
+        moved = list[str]()
         for alias in node.names:
             target = "" if _is_standard(alias.name) else self.targets.get(alias.name, "")
-            top, local = alias.name.partition(".")[0], alias.asname or alias.name
+            top = alias.name.partition(".")[0]
+            local = alias.asname or alias.name
             if not target:
                 stay.append(ast.unparse(alias))
             elif "." not in local:
@@ -786,7 +796,7 @@ def _apart(parts: list[LibraryFile], held: Mapping[str, str]) -> Iterator[Librar
         )
         for module in paths.keys() - {keeper} if len(owners) > 1 else ():
             new = "_".join([*paths[module][-size:], name])
-            if new not in sharing and held.get(new, module) == module and len(new) <= _LONGEST:
+            if new not in sharing and held.get(new, module) == module and len(new) <= _MAX_NAME:
                 fresh[module][name] = new
     yield from (
         part.defined_as(fresh[part.module]) if fresh[part.module] else part for part in parts

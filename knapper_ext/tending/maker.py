@@ -6,27 +6,29 @@ pass the gate like any other.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from agent_core.base.errors import KnapperError
 from agent_core.base.fences import fenced_texts
 from agent_core.base.messages import System, User
-from agent_core.base.records import dataclass
+from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import block, one_line, visible
+from agent_core.functions.gate.reader import reply_apart
+from agent_core.functions.service import change_texts
+from agent_core.functions.service.file_sync import own_text
+from agent_core.functions.service.judgment import Judgment
 from agent_core.model import Model, Request
 from agent_core.registry.function import signature
 
-from ..gate.reader import reply_apart
-from .judgment import Judgment
-
 if TYPE_CHECKING:
+    from agent_core.base.settings import Settings
+    from agent_core.functions.service import Author, FunctionService, PlannedChange
     from agent_core.registry.registry import Snapshot
 
-    from .plan import PlannedChange
-
-MOST_ATTEMPTS: Final = 3
+MAX_ATTEMPTS: Final = 3
 _WAIT_S: Final = 180.0
-_MOST_CHARS: Final = 12_000  # of each text that the maker is shown
+_MAX_CHARS: Final = 12_000  # of each text that the maker is shown
 _TASK: Final = """\
 You write one Python function for an assistant, which will call it. The assistant is a smaller model: what it wrote \
 may be wrong, or only a signature. Write what its request needs, under the name that is given, if one is.
@@ -45,7 +47,7 @@ _UNSETTLED: Final = (
     " have:"
 )
 
-MOST_CALLABLE: Final = 12
+MAX_CALLABLE: Final = 12
 """The maximum number of functions that the maker is shown to call."""
 
 
@@ -79,7 +81,7 @@ class FunctionMaker:
         shown = [*facts]
         for number, (source, why) in enumerate(attempts, 1):
             shown += [(f"Refused attempt {number}", source), ("Why it was refused", why)]
-        texts = [f"{title}:\n{block(text, _MOST_CHARS)}" for title, text in shown if text.strip()]
+        texts = [f"{title}:\n{block(text, _MAX_CHARS)}" for title, text in shown if text.strip()]
         named = (
             f"The function: `{function}`"
             if function
@@ -94,14 +96,84 @@ class FunctionMaker:
             return WrittenSource(self.name, error=f"no answer within {_WAIT_S:.0f} s")
         except KnapperError as refusal:
             return WrittenSource(self.name, error=one_line(refusal.message, 400))
-        source, usage = next(iter(fenced_texts(reply.text)), reply.text), reply.usage
+        source = next(iter(fenced_texts(reply.text)), reply.text)
+        usage = reply.usage
         error = "" if source.strip() else "its answer was empty"
         return WrittenSource(self._model.name, source, usage.prompt, usage.completion, error)
 
-    async def aclose(self) -> None:
-        """Close the model."""
-        if self._model is not None:
-            await self._model.aclose()
+
+class MakerForAgents:
+    """Has the maker write what agents ask for, in place of their own model."""
+
+    def __init__(self, maker: FunctionMaker, service: "FunctionService") -> None:
+        self._maker = maker
+        self._service = service
+
+    async def write(
+        self,
+        name: str,
+        author: "Author",
+        own: tuple[str, str],
+        judge: "Callable[[str, Author], Awaitable[PlannedChange]]",
+    ) -> "PlannedChange":
+        """Return the plan for the maker's source, written instead of the author's `own` source and reason.
+
+        Each refused attempt is shown to the maker with the verdict. If it does not answer, the author's source is
+        judged.
+        """
+        code, reason = own
+        snapshot = self._service.registry.snapshot()
+        pending = await self._service.pending(name)
+        attempts = list[tuple[str, str]]()
+        if pending is not None:
+            why = change_texts.problems_of(pending.verdict.refusals)
+            attempts.append((pending.text, why))
+        asked = author.request() if author.request else ""
+        likely = await self._service.likely(asked or reason, MAX_CALLABLE)
+        facts = [("The user's request", asked), ("What is to be done", reason)]
+        facts.append(callable_functions(likely, name, snapshot))
+        facts.append(("The function as it is", own_text(name, snapshot) or ""))
+        facts.append(("What the assistant wrote", code))
+        alone = replace(author, request=None)
+        plan: PlannedChange | None = None
+        for _ in range(MAX_ATTEMPTS):
+            written = await self._maker.write(name, facts, attempts)
+            if author.spend is not None and written.prompt_tokens:
+                author.spend(written.prompt_tokens, written.completion_tokens, written.model)
+            if written.error:
+                plan = plan or await judge(code, alone)
+                told = f"{written.model} wrote nothing ({written.error}).\n{plan.text}"
+                return replace(plan, text=told)
+            plan = await judge(written.source, replace(alone, model=written.model))
+            if isinstance(plan.detail, Judgment) and _is_decided(plan.detail):
+                return plan
+            if plan.outcome != "refused":
+                return replace(plan, text=f"Written by {written.model}.\n{plan.text}")
+            attempts.append((written.source, shown_refusal(plan)))
+        assert plan is not None
+        return plan
+
+
+def _is_decided(judgment: Judgment) -> bool:
+    """Return whether a person has said no, or is still to say yes: another source would change nothing."""
+    return bool(judgment.denied) or any(one.code == "needs-yes" for one in judgment.problems)
+
+
+def open_writer(service: "FunctionService", settings: "Settings") -> MakerForAgents | None:
+    """Return what writes for the agents of a workspace, if its settings name a maker."""
+    open_model = service.parts.open_model
+    if open_model is None or settings.maker is None:
+        return None
+    maker = FunctionMaker(settings.maker, partial(open_model, settings.maker))
+    return MakerForAgents(maker, service)
+
+
+def mender_of(service: "FunctionService", settings: "Settings") -> FunctionMaker | None:
+    """Return the model that fixes functions: the maker, or else the usual one."""
+    open_model = service.parts.open_model
+    if open_model is None:
+        return None
+    return FunctionMaker(settings.maker or "the usual model", partial(open_model, settings.maker))
 
 
 def callable_functions(names: Sequence[str], own: str, snapshot: "Snapshot") -> tuple[str, str]:

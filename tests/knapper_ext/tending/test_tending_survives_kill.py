@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from agent_core.workspace.workspace import Workspace
-from tests.crash.tending_work import tend
-from tests.functions.test_tending import GENERAL, with_copies, with_fees
+from knapper_ext.tending.upkeep import tending_of
 from tests.kit import Repeat, Say, Script, scripted
 from tests.kit.crash import Worker, kill_at_work
 from tests.kit.desk import Desk, desk
+from tests.knapper_ext.tending.tending_work import tend
+from tests.knapper_ext.tending.test_tending import GENERAL, with_copies, with_fees
 
 NOWHERE = "http://127.0.0.1:9/v1"
 
@@ -47,7 +48,8 @@ async def whole_after(root: Path, tended: Tended) -> tuple[bool, dict[str, str]]
         assert (await workshop.call(tended.caller, tended.arguments)).value == tended.value
         done = [row for row in await workspace._store.tended() if not row.undone]
         assert tended.gone - names == {row.function for row in done if row.kind == "deleted"}
-        assert all(step.undone for step in await workshop.tending.undo())
+        tending = tending_of(workshop, workspace.settings)
+        assert all(step.undone for step in await tending.undo())
         return not tended.gone & names, {
             name: workshop.plans.source(name) for name in workshop.names()
         }

@@ -4,8 +4,9 @@ import asyncio
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from agent_core.functions.service.tending import TendingBudget
 from agent_core.workspace.workspace import Workspace
+from knapper_ext.tending.tending import TendingBudget
+from knapper_ext.tending.upkeep import tending_of
 
 
 def tend(argument: str, reports: Connection) -> None:
@@ -18,6 +19,8 @@ async def _tend(root: Path, address: str, reports: Connection) -> None:
     flags = {"model.base_url": address, "model.name": "strong"}
     async with Workspace.open(root, flags=flags) as workspace:
         reports.send("ready")
-        report = await workspace.functions.tending.run(TendingBudget(), applies=True)
+        report = await tending_of(workspace.functions, workspace.settings).run(
+            TendingBudget(), applies=True
+        )
         for step in report.steps:
             reports.send(f"{step.kind} {step.function} {step.done}")

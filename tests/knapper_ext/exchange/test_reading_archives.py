@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import UsageError
-from agent_core.functions.service.library_files import LibraryLimits, read_library
+from knapper_ext.exchange.library_files import LibraryLimits, read_library
 
 GOOD = "def f() -> int:\n    return 1\n"
 SMALL = LibraryLimits(

@@ -5,6 +5,7 @@ is never written to.
 """
 
 import ast
+import asyncio
 import inspect
 import json
 import keyword
@@ -13,12 +14,14 @@ import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_core.base import syntax
 from agent_core.base.errors import UsageError
 from agent_core.base.problem import Problem
 from agent_core.base.records import dataclass, field
 from agent_core.base.syntax import flaw_of
+from agent_core.functions.service.function_facts import known_function, starters_in
 from agent_core.registry.depends import ModuleParts, callers, only
 from agent_core.registry.folder_access import is_behind_link
 from agent_core.registry.function import Function
@@ -27,8 +30,10 @@ from agent_core.registry.source import FOLDER
 from agent_core.registry.tree import imported_module
 from sandbox.inside.context import BodyText, Headers, Response, _decode, _inflate
 
-from .function_facts import known_function
 from .library_files import ImportMover, fitting
+
+if TYPE_CHECKING:
+    from agent_core.functions.service import FunctionService
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,16 @@ class _Chosen:
                     )
             for name in facts.called & self.snapshot.functions.keys():
                 self.take(self.snapshot.functions[name].module, [name])
+
+
+async def export_functions(service: "FunctionService", request: ExportRequest) -> ExportReport:
+    """Export functions as a package that works without Knapper. Return the report.
+
+    Raises:
+        UsageError: the folder is not empty, or a name is unknown.
+    """
+    starters = await starters_in(service.view())
+    return await asyncio.to_thread(export, request, service.registry.snapshot(), starters)
 
 
 def _can_name_package(name: str) -> bool:
@@ -290,7 +305,7 @@ def _said_of_context(functions: Iterable[Function], texts: Mapping[str, str], pa
     if names:
         variables = ", ".join(f"`{name}`" for name in sorted(names))
         secrets = f"\nSecrets are read from the environment. Set {variables} before you call what needs it."
-    return WITH_CONTEXT.format(package=package, secrets=secrets)
+    return CONTEXT_README.format(package=package, secrets=secrets)
 
 
 # The constant files of an exported package.
@@ -535,7 +550,7 @@ The examples in the docstrings are the tests: `python -m unittest` (or `python -
 {functions}
 """
 
-WITH_CONTEXT = """
+CONTEXT_README = """
 Functions that show progress, call others, fetch pages or keep a state do so with the standard library, as described in
 `{package}/_context.py`. A state lasts as long as the process.{secrets}
 """

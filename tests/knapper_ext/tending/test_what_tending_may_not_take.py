@@ -8,9 +8,12 @@ import pytest
 
 from agent_core.access.grants import Grants
 from agent_core.functions.service.plan import Author
-from agent_core.functions.service.tending import TendingBudget
+from knapper_ext.tending.tending import TendingBudget
 from tests.conftest import OpenDesk
-from tests.functions.test_tending import (
+from tests.kit import Say, ScriptedModel
+from tests.kit.desk import VOWELS, answers
+from tests.kit.sources import function_text
+from tests.knapper_ext.tending.test_tending import (
     COPY,
     FAILING,
     FIXED,
@@ -23,11 +26,9 @@ from tests.functions.test_tending import (
     made,
     making,
     tended,
+    tending,
     with_copies,
 )
-from tests.kit import Say, ScriptedModel
-from tests.kit.desk import VOWELS, answers
-from tests.kit.sources import function_text
 
 PLURAL = function_text(
     "plural(word: str) -> str",
@@ -341,7 +342,7 @@ async def test_what_refers_to_a_copy_in_another_way_follows_and_comes_back(
     assert (done, why) == (True, "")
     assert shop.plans.source(name) == source.replace("vowel_count(", "count_vowels(")
     assert all(row.agreed for row in (await shop.test(name)).examples)
-    assert all(undone.undone for undone in await shop.tending.undo())
+    assert all(undone.undone for undone in await tending(desk).undo())
     assert {name: shop.plans.source(name) for name in shop.names()} == before
 
 
@@ -360,7 +361,7 @@ async def test_a_step_of_which_a_part_was_changed_since_stays_whole(at_desk: Ope
     assert merges(await tended(desk)) == [(True, "")]
     await shop.edit("vowels_twice", "Say twice", "Tell twice")
     before = (desk.functions / "grown.py").read_text()
-    undone = await shop.tending.undo()
+    undone = await tending(desk).undo()
     assert [(step.function, step.undone) for step in undone] == [
         ("vowel_count", False),
         ("vowels_twice", False),
@@ -402,7 +403,7 @@ async def test_merges_cost_no_tokens_and_are_made_without_any(
         [*makes, Say("Done.")], models={"maker": {"name": "strong", "base_url": maker.base_url}}
     )
     await desk.say("Make them, and call them.")
-    report = await desk.workspace.functions.tending.run(TendingBudget(tokens=0), applies=True)
+    report = await tending(desk).run(TendingBudget(tokens=0), applies=True)
     assert [(step.kind, step.done) for step in report.steps] == [("merge", True)]
     assert report.stopped == "it took 0 tokens, of 0"
 
@@ -413,7 +414,5 @@ async def test_a_proof_that_takes_longer_than_its_run_may_ends(
     slow = [Say(f"```\n{SHARE}```"), Say(f"```\n{FIXED}```", pause_s=300)]
     desk = await failing(at_desk, scripted(slow, models=["scripted", "strong"]))
     async with asyncio.timeout(60):
-        report = await desk.workspace.functions.tending.run(
-            TendingBudget(minutes=0.05), applies=True
-        )
+        report = await tending(desk).run(TendingBudget(minutes=0.05), applies=True)
     assert [step.why_not for step in report.steps] == ["the time was over before it was proven"]

@@ -9,9 +9,8 @@ import pytest
 from agent_core import Workspace
 from agent_core.access.grants import Question
 from agent_core.base.errors import UsageError
-from agent_core.functions.service import ImportRequest
-from agent_core.functions.service.library import ImportReport
-from agent_core.functions.service.package_wrappers import wrap
+from knapper_ext.exchange.library import ImportReport, ImportRequest
+from knapper_ext.exchange.package_wrappers import wrap
 from tests.kit.levels import IS_PORTABLE
 from tests.kit.program import knapper
 from tests.packages.support import placed, wheel

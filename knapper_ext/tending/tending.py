@@ -30,6 +30,33 @@ from agent_core.base.matching import diff_lines
 from agent_core.base.offload import aside
 from agent_core.base.problem import Place
 from agent_core.base.records import dataclass, field, replace, to_json
+from agent_core.functions.gate import Candidate, Gate, GivenExample
+from agent_core.functions.gate.capability import reach_of_function
+from agent_core.functions.gate.clones import differing, special_ones
+from agent_core.functions.gate.examples import with_words
+from agent_core.functions.program_text import SeenProgram
+from agent_core.functions.search import COUNT, FunctionSearch
+from agent_core.functions.service import history
+from agent_core.functions.service.call_records import is_documented
+from agent_core.functions.service.changes import ChangePlanner
+from agent_core.functions.service.example_regression import proved_problems
+from agent_core.functions.service.file_sync import own_text
+from agent_core.functions.service.function_facts import Quarantine
+from agent_core.functions.service.pins import Pins
+from agent_core.functions.service.plan import USER, Author, PlannedChange, Relocated
+from agent_core.functions.service.relocation import (
+    RelocationPlanner,
+    composed,
+    placed,
+    replaced,
+    without,
+)
+from agent_core.functions.service.replay import NOW, RecordedCall, Replays
+from agent_core.functions.service.version_history import (
+    VersionHistory,
+    candidate_of,
+    with_own_helpers,
+)
 from agent_core.registry.depends import callers, importers
 from agent_core.registry.function import Function, first_sentence, fits
 from agent_core.registry.references import redirected_call
@@ -48,25 +75,8 @@ from agent_core.storage import (
 )
 from sandbox.wire.lines import bare_lines
 
-from ..gate import Candidate, Gate, GivenExample
-from ..gate.capability import reach_of_function
-from ..gate.clones import differing, special_ones
-from ..gate.examples import with_words
-from ..program_text import SeenProgram
-from ..search import COUNT, FunctionSearch
-from . import history
 from .audit import Audit
-from .call_records import is_documented
-from .changes import ChangePlanner
-from .example_regression import proved_problems
-from .file_sync import own_text
-from .function_facts import Quarantine
-from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
-from .pins import Pins
-from .plan import USER, Author, PlannedChange, Relocated
-from .relocation import RelocationPlanner, composed, placed, replaced, without
-from .replay import NOW, RecordedCall, Replays
-from .version_history import VersionHistory, candidate_of, with_own_helpers
+from .maker import MAX_ATTEMPTS, MAX_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 
 TendingKind: TypeAlias = Literal["merge", "mend", "archive", "generalize", "keep", "reword"]
 Special: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -77,8 +87,23 @@ Judge: TypeAlias = Callable[[str, Author], Awaitable[tuple[PlannedChange, str]]]
 SAME_FAILURES: Final = 3
 AGENT: Final = Author("agent")
 _ROUNDS: Final = 10  # of the audit, each of which compares some pairs
-_SHOWN_CALLS: Final = 5  # recorded calls of each kind that the maker is shown
-_MOST_SPECIAL: Final = 8  # functions that are merged into one at once
+_MAX_CALLS: Final = 5  # recorded calls of each kind that the maker is shown
+_MAX_SPECIAL: Final = 8  # functions that are merged into one at once
+_MEND: Final = "Fix it, and nothing else: keep its signature, its examples and what it returns for other calls. "
+_GENERAL: Final = (
+    "They differ in literals alone. Write one function that does what each of them does. Its parameters are theirs, by"
+    " the same names, then one for each thing in which they differ, in this order:"
+)
+_KEEP: Final = (
+    "Write it as one function, which returns what the program says at its end. It calls the workspace's functions by"
+    " `from functions.MODULE import NAME`, or self.call. Its parameters are what differs, one for each, in this order:"
+)
+_REWORD: Final = (
+    "Reword its docstring, so that a search by the requests below finds it, and not what they find now: say what it is"
+    " for, in sentences that are true of it. Keep its parameters and its examples; the code stays as it is."
+)
+_NOTHING: Final = PlannedChange("")
+_TEXT_ROWS: Final = (SaveVersion, SetManifest, SaveReading)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +230,14 @@ class Tending:
         self, budget: TendingBudget, *, applies: bool, repeats: bool = True
     ) -> TendingReport:
         """Audit the library, and carry out or propose what is proven; `repeats` includes the jobs of earlier runs."""
-        run, began, stopped, is_late = Clock().new_id(), time.monotonic(), "", False
+        run = Clock().new_id()
+        began = time.monotonic()
+        stopped = ""
+        is_late = False
         ends = began + budget.minutes * 60
-        steps, seen, self.tokens = list[TendingStep](), set[tuple[object, ...]](), 0
+        steps = list[TendingStep]()
+        seen = set[tuple[object, ...]]()
+        self.tokens = 0
         for _ in range(_ROUNDS):
             merged = False
             async for job in self._jobs():
@@ -224,7 +254,8 @@ class Tending:
                 ):
                     continue
                 if (left_s := ends - time.monotonic()) <= 0:
-                    stopped, is_late = f"it took {budget.minutes:g} minutes", True
+                    stopped = f"it took {budget.minutes:g} minutes"
+                    is_late = True
                     break
                 if self.tokens >= budget.tokens and job.kind not in ("merge", "archive"):
                     stopped = f"it took {self.tokens:,} tokens, of {budget.tokens:,}"
@@ -349,7 +380,7 @@ class Tending:
         for special in await aside(
             sum(len(module.text) for module in now.modules.values()), special_ones, now
         ):
-            first, *others = [*special][:_MOST_SPECIAL]
+            first, *others = [*special][:_MAX_SPECIAL]
             yield _Job("generalize", first, "they differ in literals alone", tuple(others), special)
         if any(token.agents for token in await self.store.tokens()):
             return  # Tokens limit who may talk to which agent, so conversations must not end up in functions for all.
@@ -456,7 +487,8 @@ class Tending:
 
     async def _why_protected(self, *names: str) -> str:
         """Return why functions are left alone (a person wrote, changed, granted or pinned one), or an empty text."""
-        kept, granted = await self.store.in_own_sets(), await self.granted_names()
+        kept = await self.store.in_own_sets()
+        granted = await self.granted_names()
         for name in names:
             if await self.pins.holds(name):
                 return f"`{name}` is pinned"
@@ -485,7 +517,9 @@ class Tending:
 
     async def _merge(self, step: TendingStep) -> _Proven:
         """Prove that one of two functions can replace the other, which is deleted."""
-        snapshot, left, kept = self.snapshot(), step.function, step.others[0]
+        snapshot = self.snapshot()
+        left = step.function
+        kept = step.others[0]
         left, kept = (kept, left) if await self._why_needed(left, snapshot, kept) else (left, kept)
         step = replace(step, function=left, others=(kept,))
         if why := await self._why_needed(left, snapshot, kept):
@@ -549,7 +583,8 @@ class Tending:
 
     async def _mend(self, step: TendingStep) -> _Proven:
         """Have a model write a fix, and prove it: good calls end the same, and failed calls no longer fail so."""
-        name, snapshot = step.function, self.snapshot()
+        name = step.function
+        snapshot = self.snapshot()
         if why := await self._why_protected(name):
             return _Proven(replace(step, why_not=why))
         calls = await self._repeatable(name)
@@ -567,7 +602,7 @@ class Tending:
         source = own_text(name, snapshot) or ""
         facts = [("The function as it is", source), ("What is to be done", _MEND + step.reason)]
         facts.append(
-            callable_functions(await self.search.likely(source, MOST_CALLABLE), name, snapshot)
+            callable_functions(await self.search.likely(source, MAX_CALLABLE), name, snapshot)
         )
         facts += [
             ("Calls that fail", _call_lines(bad)),
@@ -599,8 +634,9 @@ class Tending:
         """
         if self.mender is None:
             raise UsageError(f"there is no model that could write a {what}")
-        attempts, why = list[tuple[str, str]](), ""
-        for _ in range(MOST_ATTEMPTS):
+        attempts = list[tuple[str, str]]()
+        why = ""
+        for _ in range(MAX_ATTEMPTS):
             written = await self.mender.write(name, facts, attempts)
             self.tokens += written.prompt_tokens + written.completion_tokens
             if written.error:
@@ -610,7 +646,7 @@ class Tending:
             if not why:
                 return plan
             attempts.append((written.source, why))
-        raise UsageError(f"no {what} of {MOST_ATTEMPTS} was proven; the last: {why}")
+        raise UsageError(f"no {what} of {MAX_ATTEMPTS} was proven; the last: {why}")
 
     async def _generalize(self, step: TendingStep, special: Special) -> _Proven:
         """Have a model merge functions that differ in literals into one that takes these as arguments, and prove it.
@@ -623,7 +659,7 @@ class Tending:
             protected[name] = (
                 f"an example of `{name}` is not a plain call, which could be made of another function"
             )
-        names = [name for name, why in protected.items() if not why][:_MOST_SPECIAL]
+        names = [name for name, why in protected.items() if not why][:_MAX_SPECIAL]
         if len(names) < 2:
             return _Proven(replace(step, why_not=next(why for why in protected.values() if why)))
         step = replace(step, function=names[0], others=tuple(names[1:]))
@@ -682,10 +718,8 @@ class Tending:
                     )
                 )
             ]
-            module, reason = (
-                snapshot.functions[names[0]].module,
-                f"does what {' and '.join(names)} do",
-            )
+            module = snapshot.functions[names[0]].module
+            reason = f"does what {' and '.join(names)} do"
             plan = await self.plans.create(
                 Candidate(function.name, source, module, reason, examples=tuple(examples)), author
             )
@@ -804,7 +838,8 @@ class Tending:
 
         More of the function's requests must find it, and each request that found its function must still find it.
         """
-        name, snapshot = step.function, self.snapshot()
+        name = step.function
+        snapshot = self.snapshot()
         if why := await self._why_protected(name):
             return _Proven(replace(step, why_not=why))
         requests = await self.search.index.recorded()
@@ -893,7 +928,8 @@ class Tending:
                 return f"the good call {call.call}, {call.arguments}, ends otherwise: {replayed.difference}"
         for call in bad:
             replayed = await self.replays.replay(call.call, NOW, on=draft)
-            error, then = replayed.outcome.error, replayed.then.error
+            error = replayed.outcome.error
+            then = replayed.then.error
             is_same = (
                 error and then and error.type == then.type
             )  # although it may be documented now
@@ -911,23 +947,6 @@ class Tending:
         """Return the recorded calls of a function that end the same when replayed; others prove nothing."""
         calls = await self.replays.calls(name)
         return [call for call in calls if (await self.replays.replay(call.call, NOW)).same]
-
-
-_MEND: Final = "Fix it, and nothing else: keep its signature, its examples and what it returns for other calls. "
-_GENERAL: Final = (
-    "They differ in literals alone. Write one function that does what each of them does. Its parameters are theirs, by"
-    " the same names, then one for each thing in which they differ, in this order:"
-)
-_KEEP: Final = (
-    "Write it as one function, which returns what the program says at its end. It calls the workspace's functions by"
-    " `from functions.MODULE import NAME`, or self.call. Its parameters are what differs, one for each, in this order:"
-)
-_REWORD: Final = (
-    "Reword its docstring, so that a search by the requests below finds it, and not what they find now: say what it is"
-    " for, in sentences that are true of it. Keep its parameters and its examples; the code stays as it is."
-)
-_NOTHING: Final = PlannedChange("")
-_TEXT_ROWS: Final = (SaveVersion, SetManifest, SaveReading)
 
 
 def _with(snapshot: Snapshot, plan: PlannedChange) -> Snapshot:
@@ -970,13 +989,14 @@ def _column_lines(names: Sequence[str], columns: Sequence[Sequence[str]]) -> lis
 
 
 def _diff(snapshot: Snapshot, plan: PlannedChange, name: str) -> str:
-    before, after = own_text(name, snapshot) or "", own_text(name, _with(snapshot, plan)) or ""
+    before = own_text(name, snapshot) or ""
+    after = own_text(name, _with(snapshot, plan)) or ""
     return "\n".join(diff_lines(bare_lines(before), bare_lines(after), ("now", "fixed"), 2))
 
 
 def _call_lines(calls: Sequence[RecordedCall]) -> str:
     return "\n".join(
-        f"{call.function} {call.arguments} {call.ended}" for call in calls[:_SHOWN_CALLS]
+        f"{call.function} {call.arguments} {call.ended}" for call in calls[:_MAX_CALLS]
     )
 
 
@@ -1008,7 +1028,8 @@ def _why_weaker(
     general: str, names: Sequence[str], later_snapshot: Snapshot, snapshot: Snapshot
 ) -> str:
     """Return which check of the special functions a general one does not make, or an empty text."""
-    own, function = snapshot.functions[names[0]], later_snapshot.functions[general]
+    own = snapshot.functions[names[0]]
+    function = later_snapshot.functions[general]
     if _shape(function, own.parameters["properties"].keys()) != _shape(own):
         return f"It must accept the same as `{own.name}` for {', '.join(own.parameters['properties'])}."
     lost = [

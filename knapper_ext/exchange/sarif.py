@@ -1,134 +1,25 @@
-"""`knapper functions check`, `audit`, `import` and `export`: the gate for files and libraries.
+"""Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read.
 
-A check is for people, scripts, commit hooks and, as a SARIF log, code scanning.
+Rejections are errors, warnings are warnings, and fixes are notes with their changes. The format follows GitHub's code
+scanning: rules with descriptions, one location per result, relative URIs, fingerprints.
 """
 
 import hashlib
 import json
-import shlex
 from collections import Counter
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
-import click
-
 from agent_core import __version__
-from agent_core.base.late import LateModule
 from agent_core.base.matching import compare
 from agent_core.base.plain_files import read_named_text
-from agent_core.operations.operation import Opens
-from agent_core.views.result import Result
-from agent_core.views.styled_lines import line
 from sandbox.wire.lines import lines_of
 
-from ..completed_names import FUNCTION
-from ..verb import Door, at_most_one, slash, verb
-
-if TYPE_CHECKING:  # for annotations: the commands start without the service
+if TYPE_CHECKING:  # for annotations
     from agent_core.functions.service.judgment import Judgment
-    from agent_core.views import verdicts
-else:
-    verdicts = LateModule("agent_core.views.verdicts")
 
-
-Policy = Literal["agent", "human", "import"]
-POLICIES = ("agent", "human", "import")
-
-
-@verb()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
-@click.argument("names", nargs=-1, type=FUNCTION)
-@click.option("--package", default="", help="The package's name; by default, the folder's.")
-async def export(door: Door, folder: Path, names: tuple[str, ...], package: str) -> Result:
-    """Write a package that works without Knapper: all functions, or NAMES and what they need, with their tests."""
-    from agent_core.functions.service import ExportRequest
-
-    report = await door.functions.batch.export(ExportRequest(folder, names, package))
-    place = shlex.quote(str(folder) if folder.is_absolute() else f"./{folder}")
-    use = f'python -c "from {report.package} import {report.first}"'
-    tests = f"Its tests: cd {place} && python -m unittest"
-    next_command = line(("dim", f"Next: pip install {place} && {use}"))
-    return Result(report, verdicts.export_lines(report), tests, aside=[next_command])
-
-
-@slash(
-    "audit", "Show the state of the library: a score, and what to improve, each with a proposal."
-)
-@verb(opens=Opens.READABLE)
-@click.option(
-    "--sarif",
-    "is_sarif",
-    is_flag=True,
-    help="Print a SARIF 2.1.0 log, for editors and code scanning.",
-)
-async def audit(door: Door, *, is_sarif: bool = False) -> Result:
-    """Show the state of the library: a score, and what to improve, each with a proposal and a command.
-
-    Confusable functions (a request finds the wrong one), failing and unused ones, calls that ended in ways that the
-    docstring leaves out, missing examples, descriptions that are lists of words, more than 7 parameters.
-    """
-    at_most_one({"--json": door.as_json, "--sarif": is_sarif})
-    report = await door.functions.auditing.report()
-    if is_sarif:
-        from agent_core.functions.service.judgment import Judgment
-
-        log = SarifLog(door.workspace.root, "audit")
-        for finding in report.findings:
-            path = str(door.workspace.root / finding.problem.where.path)
-            log.add(Judgment({}, name=finding.function, path=path, problems=(finding.problem,)))
-        click.echo(log.text())
-        return Result(None)
-    trouble = [line(("warn", "~ "), f"Confusable functions were not looked for: {report.trouble}")]
-    hint = "" if report.functions else "There is no function. Next: knapper run, and ask for one."
-    return Result(
-        report,
-        [*verdicts.audit_lines(report, door.typed), *(trouble if report.trouble else [])],
-        hint,
-    )
-
-
-@verb(opens=Opens.ASKING)
-@click.option(
-    "--apply",
-    "applies",
-    is_flag=True,
-    help="Make the changes that are proven, not only propose them.",
-)
-@click.option(
-    "--undo",
-    "undone",
-    is_flag=False,
-    flag_value="",
-    metavar="[NAME]",
-    help="Take back all changes of the last run that are still there, or those of the last step with this function.",
-)
-async def tend(door: Door, *, applies: bool = False, undone: str | None = None) -> Result:
-    """Tend the library: near-copies become one, what keeps failing is mended, what harms or is unused is archived.
-
-    A model makes one function of several that differ in literals, and a function of a program that was repeated, and
-    rewords what requests miss. Each change is proven, by recorded calls that are made again or by recorded requests.
-    What a person wrote, changed or keeps at hand stays.
-    """
-    from agent_core.functions.service.tending import TendingBudget
-
-    at_most_one({"--apply": applies, "--undo": undone is not None})
-    if undone is not None:
-        steps = await door.functions.tending.undo(undone)
-        return Result(
-            steps, verdicts.undone_lines(steps), code=0 if all(step.undone for step in steps) else 1
-        )
-    settings = door.workspace.settings.tend
-    budget = TendingBudget(settings.tokens, settings.minutes)
-    is_usual = settings.apply == "proved" and door.functions.granting.policy.growth == "on"
-    report = await door.functions.tending.run(budget, applies=applies or is_usual)
-    return Result(report, verdicts.tending_lines(report, door.typed))
-
-
-# Verdicts as a SARIF 2.1.0 log, which editors and code scanning services read.
-# Rejections are errors, warnings are warnings, and fixes are notes with their changes. The format follows GitHub's code
-# scanning: rules with descriptions, one location per result, relative URIs, fingerprints.
 
 Document: TypeAlias = dict[str, Any]  # Any: JSON of SARIF
 
@@ -152,7 +43,8 @@ class SarifLog:
         """Add the results of one verdict."""
         for problem in judgment.problems:
             advice = f" — {problem.fix}" if problem.fix else ""
-            message, level = f"{problem.message}{advice}", _LEVELS[problem.severity]
+            message = f"{problem.message}{advice}"
+            level = _LEVELS[problem.severity]
             place = problem.where.line or 1, problem.where.column
             self._found.append(self._result(judgment, problem.code, level, message, place))
         for number, fix in enumerate(judgment.fixes):
@@ -238,7 +130,8 @@ class SarifLog:
     def _fix(self, judgment: "Judgment") -> Document | None:
         """Return all fixes of a function as one change, if its source is in a `.py` file."""
         file, row = _file_of(judgment.path)
-        before, after = _lines_of(file), lines_of(judgment.source)
+        before = _lines_of(file)
+        after = lines_of(judgment.source)
         if row or not before or not after:
             return None
         changes = [

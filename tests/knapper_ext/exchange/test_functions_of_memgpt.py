@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from agent_core.functions.service.library import ImportedFunction, ImportRequest
 from agent_core.functions.service.memgpt_functions import adapt, here_already
+from knapper_ext.exchange.library import ImportedFunction, ImportRequest, import_library
 from tests.functions.support import Room
 
 OWN = """send_message(self: Agent, message: str)
@@ -126,8 +126,8 @@ async def test_the_documentation_says_what_becomes_of_each_of_the_ten(
         row
         for name in ("base", "extras")
         for row in (
-            await here.shop.batch.import_library(
-                ImportRequest(tmp_path / f"{name}.py"), lambda _: None, lambda _: None
+            await import_library(
+                here.shop, ImportRequest(tmp_path / f"{name}.py"), lambda _: None, lambda _: None
             )
         ).functions
     ]

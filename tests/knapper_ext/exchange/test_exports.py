@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.errors import UsageError
-from agent_core.functions.service import ExportRequest
-from agent_core.functions.service.library_files import ImportMover
+from knapper_ext.exchange.export import ExportRequest, export_functions
+from knapper_ext.exchange.library_files import ImportMover
 from tests.functions.support import Room
 from tests.kit.desk import VOWELS
 from tests.kit.sources import function_text
@@ -78,7 +78,7 @@ async def test_an_exported_package_works_without_us_and_its_tests_pass_or_fail(
     here: Room, tmp_path: Path
 ) -> None:
     await a_workspace(here)
-    report = await here.shop.batch.export(ExportRequest(tmp_path / "my-package"))
+    report = await export_functions(here.shop, ExportRequest(tmp_path / "my-package"))
     assert report.functions == ("count_vowels", "ratio", "told")
     ran = alone(tmp_path / "my-package", RUN)
     assert (ran.returncode, "Ran 1 test" in ran.stderr) == (0, True), ran.stderr
@@ -100,10 +100,10 @@ async def test_named_functions_come_with_what_they_need_and_nothing_else(
     here: Room, tmp_path: Path
 ) -> None:
     await a_workspace(here)
-    report = await here.shop.batch.export(ExportRequest(tmp_path / "one", ("ratio",)))
+    report = await export_functions(here.shop, ExportRequest(tmp_path / "one", ("ratio",)))
     assert report.functions == ("ratio",)
     assert "count_vowels" not in (tmp_path / "one" / "one" / "letters.py").read_text()
-    await here.shop.batch.export(ExportRequest(tmp_path / "two", ("told",)))
+    await export_functions(here.shop, ExportRequest(tmp_path / "two", ("told",)))
     assert alone(tmp_path / "two", RUN).returncode == 0
     for number, (names, package, held, said) in enumerate(
         (
@@ -120,7 +120,7 @@ async def test_named_functions_come_with_what_they_need_and_nothing_else(
         if held:
             (folder / held).write_text("mine")
         with pytest.raises(UsageError, match=said):
-            await here.shop.batch.export(ExportRequest(folder, names, package))
+            await export_functions(here.shop, ExportRequest(folder, names, package))
         assert [path.name for path in folder.iterdir()] == ([held] if held else [])
 
 
@@ -202,7 +202,7 @@ async def test_what_needs_self_runs_as_the_readme_says_in_a_clean_environment(
 ) -> None:
     await here.save(LETTERS)
     await here.save(SELVES, here.root / "functions" / "selves.py")
-    await here.shop.batch.export(ExportRequest(tmp_path / "out"))
+    await export_functions(here.shop, ExportRequest(tmp_path / "out"))
     readme = (tmp_path / "out" / "README.md").read_text()
     assert "Set `SHOP_KEY` before you call" in readme
     assert "- `noted(text, times)` Note." in readme

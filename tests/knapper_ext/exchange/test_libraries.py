@@ -6,10 +6,14 @@ from typing import Any
 
 import pytest
 
-from agent_core.functions.service import ImportRequest
-from agent_core.functions.service.library import ImportedFunction, ImportReport
 from agent_core.workspace.workspace import Workspace
 from benchmarks.bulk import made
+from knapper_ext.exchange.library import (
+    ImportedFunction,
+    ImportReport,
+    ImportRequest,
+    import_library,
+)
 from tests.functions.support import CLAMP, Room
 from tests.kit.desk import VOWELS
 from tests.kit.sources import function_text
@@ -75,8 +79,8 @@ USER = "from helpers.text import slug\nfrom helpers import _shared\n\n\n" + func
 
 async def taken(here: Room, path: Path, **options: Any) -> ImportReport:
     rows: list[ImportedFunction] = []
-    report = await here.shop.batch.import_library(
-        ImportRequest(path, **options), rows.append, lambda _: None
+    report = await import_library(
+        here.shop, ImportRequest(path, **options), rows.append, lambda _: None
     )
     assert sorted(row.name for row in rows) == sorted(row.name for row in report.functions)
     return report
@@ -329,8 +333,8 @@ async def test_what_is_mapped_for_another_agents_self_is_shown_and_can_be_switch
     library = a_library(tmp_path, {"a.py": THINKS})
     (tmp_path / "here").mkdir()
     async with Workspace.open(tmp_path / "here", flags={"gate.fixes": is_fixed}) as workspace:
-        report = await workspace.functions.batch.import_library(
-            ImportRequest(library), lambda _: None, lambda _: None
+        report = await import_library(
+            workspace.functions, ImportRequest(library), lambda _: None, lambda _: None
         )
     (row,) = report.functions
     assert (row.outcome, [one.diff for one in row.fixes if one.code == "context"]) == (

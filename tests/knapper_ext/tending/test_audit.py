@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.access.grants import Grants
-from agent_core.functions.service.audit import AuditFinding, AuditReport
 from agent_core.views.styled_lines import plain
-from agent_core.views.verdicts import SLASH, audit_lines
+from agent_core.views.verdicts import SLASH
+from knapper_ext.tending.audit import AuditFinding, AuditReport, audit_of
+from knapper_ext.tending.lines import audit_lines
 from tests.conftest import OpenDesk
 from tests.functions.test_second_looks import edited
 from tests.kit import Ask, Repeat, Say, Wanted
@@ -98,7 +99,7 @@ def test_an_empty_library_is_in_good_order(tmp_path: Path) -> None:
 
 
 async def report_of(desk: Any) -> tuple[AuditReport, dict[str, AuditFinding]]:
-    report = await desk.workspace.functions.auditing.report()
+    report = await audit_of(desk.workspace.functions).report()
     return report, {finding.problem.code: finding for finding in report.findings}
 
 
@@ -312,7 +313,7 @@ async def test_an_audit_blames_neither_a_starter_nor_an_unset_secret(at_desk: Op
     for _ in calls:
         (told,) = answers(await desk.say("Fetch."))
         assert "Fix the arguments" not in told
-    report = await functions.auditing.report()
+    report = await audit_of(functions).report()
     found = {(finding.function, finding.problem.code) for finding in report.findings}
     assert found == {("fetch_customers", "missing-examples"), ("try_customers", "missing-examples")}
     assert report.functions == 2
@@ -349,7 +350,7 @@ async def test_a_proposed_example_has_its_result_as_python_writes_it(at_desk: Op
         )
     for _ in bodies:
         await desk.say("Go.")
-    findings = (await desk.workspace.functions.auditing.report()).findings
+    findings = (await audit_of(desk.workspace.functions).report()).findings
     proposed = {
         row.function: row.steps[-1] for row in findings if row.problem.code == "missing-examples"
     }
