@@ -121,6 +121,7 @@ def _text(agent_files: AgentFiles, name: str) -> str | None:
 @api_operation("GET", "/secrets", ("admin",), "List the names of secrets.")
 async def secrets(asked: Asked) -> object:
     """List the secrets by name: where each comes from, and which functions may read it. Values are never returned."""
+    _require_all(asked)
     store = Secrets(asked.workspace.root)
     readers = dict[str, list[str]]()
     listing = await asked.functions.grants.listing("", await asked.rooms.owners(asked.identity))
