@@ -21,6 +21,7 @@ from agent_core.base.records import replace
 from agent_core.operations.catalog import check_message
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.manual_edits import set_up_block, undo_block
+from agent_core.operations.waiting_messages import WaitingMessages, published
 from agent_core.registry.answer_shapes import AnswerShape
 from agent_core.runtime.entries import ALONE, CLIENT, receipt_in
 from agent_core.runtime.event_fold import DONE
@@ -89,6 +90,12 @@ class Message(Part):
     )
     mode: Mode | None = None
     growth: Growth | None = None
+
+
+class NewText(Part):
+    """Other words for a message."""
+
+    text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
 
 
 class NewAgent(Part):
@@ -489,6 +496,54 @@ async def messages(asked: Asked, line: Line, part: HistoryPart) -> object:
 async def taken(asked: Asked, line: Line, event: str) -> object:
     """Return which turn took a message; none while it waits."""
     return {"event": event, "turn": await asked.workspace.store.turn_of(event, line)}
+
+
+@api_operation(
+    "GET",
+    "/agents/{agent}/waiting",
+    ("read", "chat"),
+    "Return the messages that wait.",
+    in_a_conversation=True,
+)
+async def waiting(asked: Asked, line: Line) -> object:
+    """Return the first messages that no turn has taken up yet, the oldest first, with from where they came."""
+    rows = await _waiting(asked, line).list()
+    return {"agent": agent_of(line), "waiting": [published(row) for row in rows]}
+
+
+@api_operation(
+    "PATCH",
+    "/agents/{agent}/waiting/{event}",
+    ("chat",),
+    "Edit a message that waits.",
+    in_a_conversation=True,
+)
+async def edit_waiting(asked: Asked, line: Line, event: str, new_text: NewText) -> object:
+    """Replace the words of a message that waits; what was attached stays. Only its sender may."""
+    if asked.identity is OWNER:
+        check_message(new_text.text)
+    row = await _waiting(asked, line).edit(event, new_text.text)
+    await asked.rooms.host.tell_waiting(line)
+    return published(row)
+
+
+@api_operation(
+    "DELETE",
+    "/agents/{agent}/waiting/{event}",
+    ("chat",),
+    "Take a message back that waits.",
+    in_a_conversation=True,
+)
+async def withdraw(asked: Asked, line: Line, event: str) -> object:
+    """Take a message back that no turn has taken up yet; the owner of the workspace also takes back those of others."""
+    row = await _waiting(asked, line).withdraw(event)
+    await asked.rooms.host.tell_waiting(line)
+    return published(row)
+
+
+def _waiting(asked: Asked, line: Line) -> WaitingMessages:
+    identity = asked.identity
+    return WaitingMessages(asked.workspace.store, line, identity.id, identity.is_owner)
 
 
 @api_operation(

@@ -53,13 +53,21 @@ class TurnStarted(_Base):
 class MessageAdded(_Base):
     """A message waits for a turn under its `message_id`, or the running `turn` has taken it up and it is on disk.
 
-    `origin` is as in `turn_started`.
+    One that waits comes again when it was edited. `origin` is as in `turn_started`.
     """
 
     type: ClassVar[str] = "message"
     message: str
     message_id: str = field(default="", metadata=IF_SET)
     origin: str = field(default="", metadata=IF_SET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageWithdrawn(_Base):
+    """A message that waited for a turn was taken back. Sent by a server."""
+
+    type: ClassVar[str] = "message_withdrawn"
+    message_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +213,24 @@ class GrantAnswered(_Base):
     word: str = ""
     by: str = "human"
     command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallStopped(_Base):
+    """A function stands still at a debugger, at a `place` and for a reason; `stop` has what a debugger shows of it.
+
+    It waits as a `question`: a window that takes it over answers that. Another one than its own steps it if it
+    `is_elsewhere`; the `window` is the one that set its breakpoint, if that is another one, too.
+    """
+
+    type: ClassVar[str] = "stopped"
+    question: str
+    function: str
+    place: str
+    why: str
+    stop: dict[str, Any] = field(default_factory=dict)  # Any: JSON
+    is_elsewhere: bool = False
+    window: str = field(default="", metadata=IF_SET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,6 +409,7 @@ class TurnEnded(_Base):
 Event: TypeAlias = (
     TurnStarted
     | MessageAdded
+    | MessageWithdrawn
     | TurnsRemoved
     | SpeakerChosen
     | Text
@@ -397,6 +424,7 @@ Event: TypeAlias = (
     | GrantAnswered
     | FunctionAsked
     | FunctionAnswered
+    | CallStopped
     | CallAnswered
     | FunctionsChanged
     | Quarantined

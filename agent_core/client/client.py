@@ -623,6 +623,22 @@ class Client(Resource):
             else:
                 return
 
+    async def waiting(self, agent: str = "", *, conversation: str = MAIN) -> list[Json]:
+        """Return the messages that no turn has taken up yet, the oldest first."""
+        found = await self._of(agent, on_agents.waiting, conversation=conversation)
+        return list(found["waiting"])
+
+    async def edit_waiting(
+        self, event: str, text: str, agent: str = "", *, conversation: str = MAIN
+    ) -> Json:
+        """Replace the words of a message that you sent and that waits."""
+        values = {"event": event, "text": text, "conversation": conversation}
+        return await self._of(agent, on_agents.edit_waiting, **values)
+
+    async def withdraw(self, event: str, agent: str = "", *, conversation: str = MAIN) -> Json:
+        """Take a message back that waits, and return it."""
+        return await self._of(agent, on_agents.withdraw, event=event, conversation=conversation)
+
     async def interrupt(self, agent: str = "", *, conversation: str = MAIN) -> bool:
         """End the running turn and return whether there was one."""
         ended = await self._of(agent, on_agents.interrupt, conversation=conversation)

@@ -17,6 +17,7 @@ from .commands.conversations import conversations
 from .commands.functions import calls, functions
 from .commands.memory import log, memory, sources
 from .commands.spending import cap, cost, pause, resume
+from .commands.waiting import waiting
 from .verb import ALONE, ALWAYS, CommandEntry, Verb
 
 _OWN: Final = (
@@ -32,6 +33,7 @@ _OWN: Final = (
     cap,
     pause,
     resume,
+    waiting,
 )
 
 
@@ -110,12 +112,13 @@ _OF_PROMPT: Final = (
         needs_user=ALWAYS,
     ),
     CommandEntry(
-        "/break [FUNCTION[:LINE] [if CONDITION] [after N] [every N] [once] | clear [N] | now]",
-        "Set a breakpoint; `now`: stop the running function; alone: list the breakpoints.",
-        takes="now clear <place>, if after every once",
-        after={"now": "", "clear": "<breakpoint>"},
+        "/break [FUNCTION[:LINE] [if CONDITION] [after N] [every N] [once] | clear [N] | now | here]",
+        "Set a breakpoint; `now`: stop the running function; `here`: step one here that another window steps; alone:"
+        " list the breakpoints.",
+        takes="now here clear <place>, if after every once",
+        after={"now": "", "here": "", "clear": "<breakpoint>"},
         shows=ALONE,
-        needs_user="now",
+        needs_user="now|here",
         in_turn=True,
     ),
     CommandEntry(
@@ -206,7 +209,7 @@ _ORDER: Final = (
     "help exit functions introspect about call show create edit test break debug trace release good bad grants"
     " approvals answer pin unpin delete history diff rollback example pending join confirm reload memory attach"
     " forget summarize memorywarning heartbeat agents switch conversations new open branch name mode go save load log"
-    " retry pop changes undo cost cap pause resume shell clear dump model"
+    " retry pop waiting changes undo cost cap pause resume shell clear dump model"
 )
 _PLACES: Final = {
     name: place for place, name in enumerate(_ORDER.split())
@@ -233,7 +236,7 @@ GROUPS: Final[Mapping[str, str]] = {
     "functions": "create history rollback test trace debug show example pending join confirm diff delete good bad"
     " pin unpin grants approvals answer release reload",
     "agents": "agents switch save load summarize memorywarning heartbeat",
-    "session": "log pop branch name cost cap pause resume clear dump forget",
+    "session": "log pop waiting branch name cost cap pause resume clear dump forget",
 }
 """The commands as `/help` groups them: daily ones first; another is in the group of its noun, or else in the last."""
 

@@ -25,7 +25,7 @@ from agent_core.access.grants import NOTHING, Grants, TaskReach
 from agent_core.access.grants.approval import FollowedQuestions
 from agent_core.base import events
 from agent_core.base.caps import Payer, paid_by
-from agent_core.base.errors import AgentBusy, KnapperError, UsageError, WorkspaceError
+from agent_core.base.errors import AgentBusy, KnapperError, ModelError, UsageError, WorkspaceError
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.matching import MARK
 from agent_core.base.pictures import (
@@ -83,6 +83,8 @@ from .entries import (
     EXPECTS,
     HEARD,
     HERE,
+    MAX_STEPS,
+    MODEL,
     ONLY,
     POLICY,
     begun,
@@ -99,6 +101,7 @@ from .event_fold import EventFold
 from .live_feed import LiveFeed
 from .message_protocol import is_readable
 from .session import GO_ON, SENT, STOPPED, AgentSession, closing_answers, is_reply, settle
+from .shared_debugger import FollowedStops, OwnDebugger
 from .turn import Account, Emit, OwnName, Turn, TurnGroup, TurnJournal, TurnOrigin, TurnQuestions
 from .turn_end import Ended
 from .turn_follower import TurnFollower
@@ -171,6 +174,16 @@ class TurnOptions:
 _PAUSE_S: Final = 0.05  # between looks at what another process does with a message
 _LOOK_S: Final = 0.5  # between looks whether a process that tells of its turn still runs it
 _PRECEDENCE_S: Final = 1.0
+_OFFER_S: Final = 3.0  # how long others have to take up a message for which no model is here
+_STEP_LIMIT: Final = 1_000_000
+_OTHER_MODEL: Final = (
+    "The message asks for the model {}, which cannot be opened in the process that answers it"
+    " ({}) Its own model answers."
+)
+_HANDED_OVER: Final = "No model can answer here ({}) Another window that has one is asked to."
+_WITHDRAWN: Final = (
+    "The message was taken back in another window before a turn had it: nothing answers it."
+)
 _MISSED_LIMIT: Final = 20  # turns that are told of at once
 _SENT_LIMIT: Final = 1_000  # messages that are known to come from here
 # The user's message comes before those of other agents, but not before its own turn that was cut off.
@@ -203,6 +216,10 @@ class TurnRunner:
     seen: int = 0  # the number of the last entry or end of a turn that was told of
     settled: str = ""  # about a turn that was cut off, until somebody is told
     ring: Callable[[], object] = lambda: None  # tells other processes that a turn began or ended
+    has_others: Callable[[], bool] = lambda: False  # whether other processes answer messages here
+    offered_since: float | None = None  # when our message was left to others, as no model is here
+    stops: FollowedStops | None = None  # of the turn that is followed
+    own_debugger: OwnDebugger | None = None  # of this window
 
     @property
     def name(self) -> str:
@@ -324,19 +341,29 @@ class TurnRunner:
                     await self.let_go()
                 return
         approver = options.approver or self.functions.granting.queue.approver
-        questions = FollowedQuestions(approver, self.store) if approver else None
+        self.following = follower = TurnFollower(self.store, self.line, own[-1])
+        questions = (
+            FollowedQuestions(approver, self.store, lambda: follower.is_of_this_user)
+            if approver
+            else None
+        )
+        self.stops = stops = FollowedStops(self.store, self.own_debugger)
 
         def tell(event: events.Event) -> None:
-            if questions is not None and self.turn is None:  # else the turn asks itself
-                questions.hear(event)
+            if self.turn is None:  # else the turn asks itself
+                stops.hear(event)
+                if questions is not None:
+                    questions.hear(event)
             emit(event)
 
-        self.following = TurnFollower(self.store, self.line, own[-1])
         try:
-            await self._await_answer(own, tell, options, tells_wait=bool(posts))
+            self.offered_since = None
+            await self._await_answer(own, tell, options, posted=bool(posts))
         finally:
             self.following.close()
             self.following = None
+            self.stops = None
+            await stops.aclose()
             if questions is not None:
                 await questions.aclose()
 
@@ -360,12 +387,17 @@ class TurnRunner:
         return now - self.passed[1] < _PRECEDENCE_S
 
     async def _await_answer(
-        self, own: Sequence[str], emit: Emit, options: TurnOptions, *, tells_wait: bool
+        self, own: Sequence[str], emit: Emit, options: TurnOptions, *, posted: bool
     ) -> None:
         """Run or follow turns until the last of our `own` messages is answered, or another process is left to it."""
         follower = self.following
         assert follower is not None
+        tells_wait = posted
+        is_left = False
         while not (follower.is_over or self.leaves):
+            if await follower.is_withdrawn():
+                emit(events.Warned(message=_WITHDRAWN))
+                break
             try:
                 await self.take()
             except AgentBusy as busy:
@@ -376,15 +408,32 @@ class TurnRunner:
                 await self._stop_following(follower)
             else:
                 try:
-                    if await self._run_own(own, follower, emit, options):
+                    is_left = posted and await self._hand_over(follower, emit)
+                    if not is_left and await self._run_own(own, follower, emit, options):
                         return
                 finally:
                     await self.let_go()
             if not follower.is_over:
-                for event in await follower.wait(_LOOK_S, _PAUSE_S):
+                for event in await follower.wait(_LOOK_S, _LOOK_S if is_left else _PAUSE_S):
                     emit(event)
         if options.follows:  # commands show what was said elsewhere, too
             await self.reload()
+
+    async def _hand_over(self, follower: TurnFollower, emit: Emit) -> bool:
+        """Return whether our message is left to another process for now, because this one has no model for it."""
+        await self._follow(follower, emit)
+        if follower.turn or self.loop.is_group or not self.has_others():
+            return False
+        now = self.session.clock.monotonic()
+        if self.offered_since is None:
+            try:
+                await self.loop.model_session.model()
+            except (ModelError, UsageError) as error:
+                emit(events.Warned(message=_HANDED_OVER.format(one_line(error.message, 200))))
+                self.offered_since = now
+            else:
+                return False
+        return now - self.offered_since < _OFFER_S
 
     async def post(self, post: Post) -> str:
         """Post an event of this window, and return its id."""
@@ -434,6 +483,8 @@ class TurnRunner:
             await self._follow(follower, emit)
             if follower.is_over:
                 return True
+            if await follower.is_withdrawn():
+                return False
             waiting = [
                 id for id, kind in await self.store.waiting_events(self.line) if kind not in BETWEEN
             ]
@@ -511,6 +562,7 @@ class TurnRunner:
             restarts=options.restarts,
             continues=str(payload.get(AFTER) or ""),
             is_clients=is_of_client(claimed.event),
+            max_steps=_steps_in(payload),
             group=options.group,
             account=account,
         )
@@ -572,11 +624,42 @@ class TurnRunner:
             turn = self.turn_of(claimed, options, emit if is_told else lambda _: None)
             is_part = bool(options.on_behalf_of) or options.group is not None
             try:
-                async with fed(turn, "" if is_part else self.store.place):
+                async with (
+                    fed(turn, "" if is_part else self.store.place),
+                    self._with_model(turn, claimed.event),
+                ):
                     await self._run_claimed(turn, claimed.event, options.shape)
             finally:
                 self.tools.end()
         return is_own or await self._took(claimed, message)
+
+    @asynccontextmanager
+    async def _with_model(self, turn: Turn, inbound: Inbound) -> AsyncIterator[None]:
+        """Have the model that the sender of a message chose for it answer while the block runs, if it can here."""
+        models = self.loop.model_session.models
+        wanted = str(inbound.payload.get(MODEL) or "")
+        before = models.chosen
+        if not wanted or inbound.id in self.sent or wanted in (before, models.name):
+            yield
+            return
+        is_changed = False
+        try:
+            await self.loop.model_session.change(wanted)
+            is_changed = True
+        except KnapperError as error:
+            why = one_line(error.message, 200)
+            turn.tell(events.Warned(message=_OTHER_MODEL.format(one_line(wanted, 80), why)))
+        try:
+            yield
+        finally:
+            if is_changed:
+                await self._change_back(turn, before)
+
+    async def _change_back(self, turn: Turn, model: str | None) -> None:
+        try:
+            await self.loop.model_session.change(model)
+        except KnapperError as error:  # the turn has its answer: the other model stays
+            turn.tell(events.Warned(message=error.message, fix=error.fix))
 
     async def _took(self, claimed: ClaimedTurn, message: str) -> bool:
         return bool(message) and claimed.id == await self.store.turn_of(message, self.line)
@@ -683,6 +766,12 @@ async def fed(turn: Turn, store: str) -> AsyncIterator[None]:
         yield
     finally:
         await feed.aclose()
+
+
+def _steps_in(payload: Mapping[str, Any]) -> int:  # Any: JSON
+    """Return the limit of steps that came with a message; 0 if none did."""
+    steps = payload.get(MAX_STEPS)
+    return steps if isinstance(steps, int) and 0 < steps <= _STEP_LIMIT else 0
 
 
 UNANSWERED: Final = "The turn ended here: it failed, and the user has no answer to this."
@@ -809,6 +898,8 @@ class Agent:
         self.proposal: Grants | None = None  # what the last plan would have to reach
         self._begins: tuple[Policy, Grants] | None = None  # of the next message alone
         self.policy: Policy | None = None  # of these messages, if it is not the workspace's
+        self.max_steps = 0  # of their turns, if this window chose a limit
+        self.model_flag = ""  # of their turns, if this window was begun with one
         self.restarts = False  # whether an interrupted turn of the user resumes elsewhere or later
         self._store = store
         self._loop = loop
@@ -1098,21 +1189,64 @@ class Agent:
         """Return whether another process runs a turn, or has ended one, that nobody was told of here."""
         return await self._turns.has_missed()
 
-    def on_turn(self, ring: Callable[[], object]) -> None:
-        """Call `ring` when a turn begins or ends here."""
+    def on_turn(self, ring: Callable[[], object], has_others: Callable[[], bool]) -> None:
+        """Call `ring` when a turn begins or ends here. `has_others`: whether other processes answer messages."""
         self._turns.ring = ring
+        self._turns.has_others = has_others
 
-    async def say_during_turn(
-        self, message: str, *, pictures: Sequence[PictureSource] = ()
-    ) -> None:
-        """Store a message that the running turn picks up at its next step."""
+    async def say_during_turn(self, message: str, *, pictures: Sequence[PictureSource] = ()) -> str:
+        """Store a message that the running turn picks up at its next step, and return its id."""
         kept = await self._keep(pictures)
-        await self._turns.post(self._post(message, pictures=kept))
+        id = await self._turns.post(self._post(message, pictures=kept))
+        self._turns.ring()  # other windows show that it waits
+        return id
+
+    async def withdraw(self, id: str) -> bool:
+        """Take a message back that no turn has taken up yet; return whether it still waited."""
+        is_back = await self._store.withdraw(id)
+        if is_back:
+            self._turns.ring()
+        return is_back
+
+    @property
+    def has_others(self) -> bool:
+        """True if other processes of this machine answer messages here, too."""
+        return self._turns.has_others()
+
+    @property
+    def has_own_terms(self) -> bool:
+        """True if this window chose a model with a command, or a policy, for the turns that it begins."""
+        return bool(self.models.chosen) or self.policy_now != DEFAULT
 
     @property
     def is_following(self) -> bool:
         """True if another process runs a turn that is told of here, or will answer a message of this window."""
         return self._turns.following is not None and self._turns.turn is None
+
+    def step_with(self, window: str, debugger: Debugger) -> None:
+        """Step what stops at breakpoints of this `window` in other processes."""
+        self._turns.own_debugger = OwnDebugger(window, debugger, self.snapshot)
+
+    async def take_over_stop(self, debugger: Debugger) -> None:
+        """Step a function here that stands still in this conversation.
+
+        Raises:
+            UsageError: none is stepped in another window.
+        """
+        turn = self._turns.turn
+        if turn is not None and turn.questions.debugger is not None:
+            turn.questions.debugger.take_back()
+        elif self._turns.stops is not None:
+            await self._turns.stops.take(debugger, self.snapshot())
+        else:
+            raise UsageError("No function is stopped in another window.")
+
+    def is_stepped_here(self, stopped: events.CallStopped) -> bool:
+        """Return whether this window steps a function that stands still."""
+        stops = self._turns.stops
+        if self.is_following and stops is not None:
+            return stops.are_ours
+        return not stopped.is_elsewhere
 
     def is_from_elsewhere(self, message_id: str) -> bool:
         """Return whether a message was sent through another window."""
@@ -1153,8 +1287,14 @@ class Agent:
             payload = with_pictures(payload, pictures)
         if shape is not None:
             payload[CLIENT] = shape.terms
-        if self.policy is not None:
-            payload[POLICY] = self.policy.to_json()
+        # What belongs to a message goes with it, because another process may answer it.
+        if self.policy_now != DEFAULT or self.policy is not None:
+            payload[POLICY] = self.policy_now.to_json()
+        if self.max_steps:
+            payload[MAX_STEPS] = self.max_steps
+        model = self.models.chosen or self.model_flag
+        if model:
+            payload[MODEL] = model
         if self._begins is not None:
             payload |= {POLICY: self._begins[0].to_json(), EXPECTS: self._begins[1].to_json()}
             self._begins = None

@@ -451,7 +451,7 @@ class AgentLoop:
 
     async def run(self, turn: Turn) -> Ended:
         """Run steps until the policy ends the turn, and return how it ended."""
-        policy = self._policy(turn, self._max_steps)
+        policy = self._policy(turn, turn.origin.max_steps or self._max_steps)
         try:
             async with turn.ending.interruption:
                 turn.model = (await self.model_session.model()).name

@@ -488,6 +488,7 @@ class AgentModels:
         self.endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
         self.usual: Model | None = None
         self.programs: ProgramsOffer = "auto"
+        self.chosen: str | None = None  # by a person, for this window; None is the usual one
         self._open = open_model
         self._release = release
         self._named = named
@@ -535,6 +536,7 @@ class AgentModels:
         named = self._named()
         opened = await self._open(name)
         await self.aclose()
+        self.chosen = name
         self.usual, self.line, self._opened_for = opened.model, opened.line, named
         self._window_warning = opened.model.window.warning(opened.model.name, opened.table)
         self.endpoint_names, self.programs = opened.endpoint_names, opened.programs

@@ -41,6 +41,8 @@ from agent_core.storage.journal import AnswerEntry, ParkedEntry, ReplyEntry, rea
 from .entries import (
     AFTER,
     EXPECTS,
+    MAX_STEPS,
+    MODEL,
     ONLY,
     POLICY,
     RECEIPT_KINDS,
@@ -88,6 +90,7 @@ _FIRST_DUE: Final = 0.0
 _SAID_CHARS: Final = 200  # of the message that a turn answers which is begun again
 _MAX_PAUSE_MINUTES: Final = 360.0  # that an agent can give itself
 _CLOSED: Final = ("unknown", "skipped")  # how an interrupted turn answers its open calls
+_CHOSEN: Final = (POLICY, EXPECTS, MODEL, MAX_STEPS)
 STOPPED: Final = "The program was stopped here."
 
 
@@ -387,7 +390,8 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
         )
     payload = claimed.event.payload
     kept = {key: payload.get(key) for key in ("thread", "owes", "hops", "from", "trace", ONLY)}
-    kept |= {key: payload[key] for key in (POLICY, EXPECTS) if key in payload}
+    # What its sender chose counts for the turn that goes on with it, whoever runs that.
+    kept |= {key: payload[key] for key in _CHOSEN if key in payload}
     if claimed.event.kind == "message" or claimed.event.payload.get("text"):
         kept["text"] = one_line(str(claimed.event.payload.get("text", "")), _SAID_CHARS)
     counted = {"tries": cuts.in_a_row, "cuts": cuts.total, AFTER: claimed.id}

@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from agent_core.storage.picture_files import PictureFiles
 
     from .reply_work import ReplyWork
+    from .shared_debugger import SharedDebugger
     from .turn_end import Ended, GoOn
 
 
@@ -262,6 +263,7 @@ class TurnOrigin:
     restarts: bool = False  # whether it resumes at the next start even if the user began it
     continues: str = ""  # the interrupted turn that this one continues
     is_clients: bool = False  # whether a client began it, which waits for the reply
+    max_steps: int = 0  # that its sender chose; 0 means the usual limit
     group: TurnGroup | None = None
     account: Account | None = None
 
@@ -305,11 +307,12 @@ class TurnWork:
 
 @dataclass(slots=True)
 class TurnQuestions:
-    """Where a turn asks about grants, the answers that were no, and the turn's own debugger, if any."""
+    """Where a turn asks about grants, the answers that were no, and its debugger: its own, and as windows share it."""
 
     queue: ApprovalQueue = field(default_factory=ApprovalQueue)
     refusals: list[Answered] = field(default_factory=list)
     slot: "DebuggerSlot | None" = None
+    debugger: "SharedDebugger | None" = None
 
 
 @dataclass(slots=True)

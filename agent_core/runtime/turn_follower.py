@@ -42,6 +42,15 @@ class TurnFollower:
         """The number of the last entry that was read, or of the end."""
         return self._last
 
+    @property
+    def is_of_this_user(self) -> bool:
+        """True if the process that runs the turn is known to be one of this user on this machine."""
+        return self._feed is not None or not self.store.is_shared
+
+    async def is_withdrawn(self) -> bool:
+        """Return whether the message was taken back before a turn had it, so that nothing answers it."""
+        return bool(self.message) and not self.turn and not await self.store.is_there(self.message)
+
     async def news(self) -> list[Event]:
         """Return the events since the last call; none while the message waits for a turn."""
         told = self._heard()

@@ -201,6 +201,7 @@ from .turn_store import (
     Post,
     Posted,
     TurnStore,
+    WaitingMessage,
 )
 from .value_files import ValueFiles
 
@@ -356,6 +357,7 @@ __all__ = [
     "Value",
     "ValueFiles",
     "VersionRow",
+    "WaitingMessage",
     "WholeAgent",
     "WholeBlock",
     "WholeConversation",

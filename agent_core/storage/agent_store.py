@@ -252,7 +252,8 @@ _TURN_ENTRIES = (
 _HAS_LINE = "(line = ?1 or (line > ?1 || '/' and line < ?1 || '0'))"
 _LINES_BUT = "agent = ? and line not in (select value from json_each(?))"
 _TURN_COUNTS = (
-    f"select count(*), coalesce(sum(hidden), 0), max(started) from turn where {_LINES_BUT}"  # noqa: S608
+    "select count(*), coalesce(sum(case when hidden then 1 else 0 end), 0), max(started)"  # noqa: S608
+    f" from turn where {_LINES_BUT}"
 )
 _ENTRY_COUNTS = (
     "select entry.kind, count(*) from turn join entry on entry.seq >= turn.seq << ?3"

@@ -86,6 +86,16 @@ class Inbound:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingMessage:
+    """A message that no turn has taken up yet; `text` may be only its beginning, `origin` is as in `Post`."""
+
+    id: str
+    text: str
+    origin: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class ClaimedTurn:
     """A claimed turn; writes need `attempt` and `n`. An attempt above 1 takes over an interrupted turn.
 
@@ -264,12 +274,34 @@ class TurnStore(Tables):
     def waiting_event(self, session: SqlSession, event: str) -> Inbound | None:
         """Return an event that no turn has taken yet; None if one has."""
         row = session.one(
-            "select id, kind, payload, agent from event where id = ? and turn is null", event
+            "select id, kind, payload, agent, origin from event where id = ? and turn is null",
+            event,
         )
         if row is None:
             return None
         with rows_of(row[3]):
-            return Inbound(row[0], row[1], parse_row(row[2], dict))
+            return Inbound(row[0], row[1], parse_row(row[2], dict), row[4])
+
+    @query
+    def waiting_messages(
+        self, session: SqlSession, line: str, *, most: int, most_chars: int
+    ) -> list[WaitingMessage]:
+        """Return the first messages that wait for a turn, oldest first, each with the beginning of its text."""
+        sql = (
+            "select id, substr(json_extract(payload, '$.text'), 1, ?3), origin, at from event"
+            " where line = ?1 and turn is null and kind = 'message' order by due, seq limit ?2"
+        )
+        rows = session.all(sql, line, most, most_chars)
+        return [WaitingMessage(id, str(text or ""), origin, at) for id, text, origin, at in rows]
+
+    @query
+    def message_ids(self, session: SqlSession, line: str, *, most: int) -> list[tuple[str, bool]]:
+        """Return the ids of the last messages of a conversation, newest first, and whether each still waits."""
+        sql = (
+            "select id, turn is null from event where line = ? and kind = 'message'"
+            " order by seq desc limit ?"
+        )
+        return [(str(id), bool(waits)) for id, waits in session.all(sql, line, most)]
 
     @query
     def running_event(self, session: SqlSession, line: str) -> str:
@@ -278,11 +310,22 @@ class TurnStore(Tables):
         row = session.one(sql, line)
         return str(row[0]) if row else ""
 
+    @query
+    def is_there(self, session: SqlSession, event: str) -> bool:
+        """Return whether an event was not withdrawn: it waits, or a turn has it."""
+        return session.one("select 1 from event where id = ?", event) is not None
+
     @change
     def withdraw(self, session: SqlSession, event: str) -> bool:
         """Delete an event that no turn has taken yet; return whether there was one."""
         sql = "delete from event where id = ? and turn is null returning 1"
         return session.one(sql, event) is not None
+
+    @change
+    def reword(self, session: SqlSession, event: str, payload: dict[str, Any]) -> bool:
+        """Replace the payload of an event that no turn has taken yet; return whether there was one. Any: JSON."""
+        sql = "update event set payload = ? where id = ? and turn is null returning 1"
+        return session.one(sql, dump(whole_value(payload)), event) is not None
 
     @change
     def next(

@@ -28,6 +28,8 @@ from agent_core.runtime.agent import Agent
 from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Due, Store, agent_of
 from agent_core.storage.folder import BELL, ring
 
+from .presence import present
+
 Handle = Callable[[str], Awaitable[None]]
 """A function that gets the line of a conversation and, for example, runs one turn for its inbox."""
 
@@ -272,8 +274,9 @@ async def bell(
         if topic in ("", WORK):
             poke()
 
-    async with store.heard(hear, to_run=True), _file_bell(state, poke):
-        yield
+    with present(state):
+        async with store.heard(hear, to_run=True), _file_bell(state, poke):
+            yield
 
 
 @asynccontextmanager

@@ -49,6 +49,7 @@ from agent_core.storage.folder import ring
 from agent_core.storage.picture_files import PictureFiles
 
 from . import scaffold
+from .presence import is_anyone_else_here
 from .state_store import open_state
 
 if TYPE_CHECKING:  # each part is imported on first use
@@ -571,7 +572,8 @@ class Workspace:
                 deps, line, memory, verify=verify, resources=resources, is_behind=is_behind
             )
             agent.restarts = answers
-            agent.on_turn(partial(ring, folder))
+            others = partial(is_anyone_else_here, folder)
+            agent.on_turn(partial(ring, folder), others)
             await agent.restore()
             self._agents.hold(agent, resources)
             stack.pop_all()

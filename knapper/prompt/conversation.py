@@ -33,6 +33,7 @@ from agent_core.base.errors import (
 )
 from agent_core.base.events import (
     CallAnswered,
+    CallStopped,
     Event,
     FunctionsChanged,
     MessageAdded,
@@ -44,6 +45,7 @@ from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.pictures import PictureFile
 from agent_core.base.plain_files import read_named
 from agent_core.base.receipt import TOUCHED, Receipt
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.operations.attachments import headline
@@ -51,11 +53,19 @@ from agent_core.operations.spending import Spending
 from agent_core.runtime.agent import UNANSWERED, Agent, Origin
 from agent_core.runtime.entries import JOB, PIPE
 from agent_core.runtime.session import GO_ON
+from agent_core.runtime.shared_debugger import end_breakpoints, tell_breakpoints
 from agent_core.runtime.turn import Interrupted, Interruption
 from agent_core.storage import MAIN, STATE, line_of
 from agent_core.storage.picture_files import PictureFiles
 from agent_core.views.agent_view import behind_lines
-from agent_core.views.call_log import CallLog, changed_lines, from_words, is_own, is_speech
+from agent_core.views.call_log import (
+    CallLog,
+    changed_lines,
+    from_words,
+    is_own,
+    is_speech,
+    stopped_lines,
+)
 from agent_core.views.faults import crash_line, fault_lines, innermost, traced, turn_fault
 from agent_core.views.styled_lines import Line, counted, line, warned
 from agent_core.workspace.runner import Front, Runner
@@ -72,9 +82,38 @@ _UNANSWERED: Final = (
     "/retry sends it again; /pop takes it back. Else the model reads it with your next message."
 )
 _MESSAGE_CHARS: Final = 300  # of a message that was typed elsewhere
+_MADE_S: Final = 5.0  # until the file of a function is seen that another window made
 _QUIET_S: Final = 0.5  # time before a running command is shown
 
 RunCommand = Callable[["Conversation", str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class SentLine:
+    """A line that was sent to a running turn: what was typed, and the shell commands' output that went along."""
+
+    typed: str
+    ran: Sequence[str]
+
+
+@dataclass(slots=True)
+class MadeElsewhere:
+    """The functions that a turn of another window has just made, as this one shows: their files are no news then."""
+
+    _made: dict[str, float] = field(default_factory=dict)  # when that was shown, by name
+
+    def hear(self, event: CallAnswered) -> None:
+        """Note what a call made."""
+        name = event.detail.get("name")
+        if event.detail.get("admitted") and isinstance(name, str):
+            self._made[name] = time.monotonic()
+
+    def covers(self, changed: FunctionsChanged) -> bool:
+        """Return whether a change of files is no more than that; each is meant once, and soon."""
+        names = {*changed.loaded, *changed.changed}
+        since = time.monotonic() - _MADE_S
+        is_known = all(self._made.pop(name, since) > since for name in names)
+        return bool(names) and is_known and not (changed.removed or changed.rejected)
 
 
 class Conversation:
@@ -99,6 +138,8 @@ class Conversation:
         self.log = CallLog(is_full=workspace.settings.repl.show == "full")
         self.log.pictures = PictureFiles(workspace.root / STATE)
         self.began = time.time()
+        self._made = MadeElsewhere()
+        self._step_here()
         self.touched: dict[str, None] = {}
         """Names of functions and helpers that may have been changed in this session."""
         self.spending = Spending(workspace.root, workspace.settings.models)
@@ -115,6 +156,8 @@ class Conversation:
         """The function that the user called last, and the number of model calls before it."""
         self.later: list[str] = []
         """Commands that were typed during a turn and wait for its end."""
+        self.waits: dict[str, SentLine] = {}
+        """The messages from here, by id, that no turn has taken up as far as is known, the last one last."""
         self._runner: Runner | None = None
         self._is_begun = False  # whether the user was told what was found
         self.on_pause: Callable[[], None] = _nothing
@@ -123,6 +166,16 @@ class Conversation:
         self._held: list[FunctionsChanged] | None = None
         self._saved_by = "outside"
         self.commanded = ""  # the running command, as typed
+
+    def _step_here(self) -> None:
+        """Have what stops at breakpoints of this window in other processes stepped here."""
+        if self.voice.debugger is not None:
+            self.agent.step_with(self.workspace.debugging.window, self.voice.debugger)
+
+    async def tell_breakpoints(self) -> None:
+        """Tell other windows which breakpoints are set here."""
+        snapshot = self.workspace.functions.registry.snapshot()
+        await tell_breakpoints(self.workspace.debugging, self.workspace.store, snapshot)
 
     def touch(self, names: Iterable[str]) -> None:
         """Record that functions or helpers with these names may have changed."""
@@ -160,7 +213,10 @@ class Conversation:
         )
         self.agent.origin = before.origin
         self.agent.policy = before.policy  # the mode is of this window
+        self.agent.max_steps = before.max_steps
+        self.agent.model_flag = before.model_flag
         self.voice.agent = self.agent.name
+        self._step_here()
         await before.aclose()
         if (
             self.voice.is_attended
@@ -194,8 +250,19 @@ class Conversation:
                 async for event in turn:
                     if isinstance(event, TurnStarted | MessageAdded):
                         self._tell_message(event)
+                    if (
+                        isinstance(event, Usage)
+                        and event.context_tokens
+                        and self.agent.is_following
+                    ):
+                        # The status bar shows how full the context is, whoever asked the model.
+                        self.agent.model_session.meter.context_tokens = event.context_tokens
+                    if isinstance(event, CallStopped):
+                        self._tell_stop(event)
                     if listener is not None or not is_speech(event):
                         heard.hear(event)
+                    if isinstance(event, CallAnswered) and self.agent.is_following:
+                        self._made.hear(event)
                     if isinstance(event, CallAnswered) and "sent" in event.detail:
                         self.has_sent = True
                         self._poke()
@@ -211,6 +278,7 @@ class Conversation:
         finally:
             self.busy = False
             self._poke()
+        self.failed |= message is not None and not reason  # no turn had it
         if reason == "failed" and self.voice.is_attended:
             self.voice.lines([line(("dim", f"  {_UNANSWERED}"))])
         self.failed |= reason not in (
@@ -228,9 +296,17 @@ class Conversation:
 
     def _tell_message(self, event: TurnStarted | MessageAdded) -> None:
         """Show a message that was sent through another window, and where it comes from."""
+        self.waits.pop(event.message_id, None)
         if self.voice.is_attended and self.agent.is_from_elsewhere(event.message_id):
             said = one_line(event.message, _MESSAGE_CHARS)
             self.voice.lines([line(("dim", f"{from_words(event.origin)} › "), said)])
+
+    def _tell_stop(self, stopped: CallStopped) -> None:
+        """Show that a function stands still which another window steps, and how to step it here."""
+        has_debugger = self.voice.debugger is not None
+        is_new = not stopped.stop.get("message")
+        if has_debugger and is_new and not self.agent.is_stepped_here(stopped):
+            self.voice.lines(stopped_lines(stopped))
 
     async def drop_unanswered(self) -> None:
         """Remove an unanswered message from the context, because the user of a script sends it again."""
@@ -260,13 +336,29 @@ class Conversation:
         except KnapperError as error:
             self.explain(error)
 
-    async def say_meanwhile(self, message: str) -> None:
+    async def say_meanwhile(self, message: str, sent_line: SentLine) -> None:
         """Send a message to the running turn. If the turn ends before the message is stored, start another turn."""
-        await self.agent.say_during_turn(message, pictures=self._take_pictures())
-        self.voice.lines([line(("dim", "  delivered at the next step"))])
+        id = await self.agent.say_during_turn(message, pictures=self._take_pictures())
+        self.waits[id] = sent_line
+        terms = ""
+        if self.agent.is_following and self.agent.has_own_terms:
+            terms = "; the turn keeps the model and mode with which it began in another window"
+        self.voice.lines([line(("dim", f"  delivered at the next step; ↑ takes it back{terms}"))])
         if not self.busy:
             await self.take_up_waiting()
             await self.settle_later()
+
+    async def take_back(self) -> str:
+        """Take the last line back that waits for the turn, a command or a message, and return it; "" if none does."""
+        if self.later:
+            return self.later.pop()
+        while self.waits:
+            id, sent_line = self.waits.popitem()
+            if await self.agent.withdraw(id):
+                self.ran[:0] = sent_line.ran
+                return sent_line.typed
+            self.voice.lines([line(("dim", "  the turn has it already: it cannot be taken back"))])
+        return ""
 
     async def take_up_waiting(self, listener: Listener | None = None) -> None:
         """Run turns until no message waits, so that one typed at the end of a turn is not left unanswered."""
@@ -499,7 +591,9 @@ class Conversation:
         self.touch([*changed.loaded, *changed.changed, *changed.removed])
         if self._held is not None:
             self._held.append(changed)
-        elif not is_own(changed, frozenset(self.commanded.split()[1:])):
+        elif not (
+            self._made.covers(changed) or is_own(changed, frozenset(self.commanded.split()[1:]))
+        ):
             self.voice.aloud(changed_lines(changed, self._saved_by))
 
     @contextmanager
@@ -577,12 +671,16 @@ async def opened(
                 message,
                 fix=f"Create another agent: knapper run --preset {options.preset} --agent NAME",
             )
+        agent.max_steps = options.max_steps or 0
+        agent.model_flag = options.model or ""
         conversation = Conversation(workspace, agent, voice, run_command)
         quiet = conversation.agent.functions.on_change(conversation.announce)
         try:
             yield conversation
         finally:
             quiet()
+            if voice.debugger is not None:
+                await end_breakpoints(workspace.debugging, workspace.store)
 
 
 @asynccontextmanager

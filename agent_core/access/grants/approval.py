@@ -633,11 +633,17 @@ def answered_in_words(answer: str) -> str:
 
 
 class FollowedQuestions:
-    """The questions of a turn that another process runs: they are asked here, too, and the first answer counts."""
+    """The questions of a turn that another process runs: they are asked here, too, and the first answer counts.
 
-    def __init__(self, approver: Approver, store: ApprovalStore) -> None:
+    Values of secrets are asked for only where this user `owns_secrets` of that process: no other one could read them.
+    """
+
+    def __init__(
+        self, approver: Approver, store: ApprovalStore, owns_secrets: Callable[[], bool]
+    ) -> None:
         self._approver = approver
         self._store = store
+        self._owns_secrets = owns_secrets
         self._asked: dict[str, asyncio.Task[None]] = {}
 
     def hear(self, event: events.Event) -> None:
@@ -661,7 +667,11 @@ class FollowedQuestions:
     async def _ask(self, id: str) -> None:
         for pending in questions_of(await self._store.pending_questions()):
             if pending.id == id:
-                await _first_answer(pending.question, self._approver, self._store)
+                await _first_answer(pending.question, self._decide, self._store)
+
+    async def _decide(self, question: Question) -> Decision:
+        asked = question if self._owns_secrets() else replace(question, unset=())
+        return await self._approver(asked)
 
 
 def _without_asker(question: Question) -> Question:

@@ -952,10 +952,10 @@ class GrantService:
         due = self._grantable(turn.task.due)
         return due.without(await self.of_program(turn.agent, self.current())) if due else NOTHING
 
-    def _answered(self, due: Grants, *, is_yes: bool) -> None:
+    def _answered(self, due_grants: Grants, *, is_yes: bool) -> None:
         """Record the answer to the offer of what the turn is expected to need."""
         if self._approvals.turn is not None and self.current is not None:
-            self._approvals.turn.task.answered(due, self.current(), is_yes=is_yes)
+            self._approvals.turn.task.answered(due_grants, self.current(), is_yes=is_yes)
 
     def _grantable(self, grants: Grants) -> Grants:
         """Return those that a yes can give; the others are asked for, and refused, as they come up."""
@@ -1005,9 +1005,9 @@ def change_of(verdict: "Verdict", snapshot: "Snapshot") -> str:
     )
 
 
-def _with_expected(question: Question, due: Grants) -> Question:
+def _with_expected(question: Question, due_grants: Grants) -> Question:
     """Return a question that also offers, for this turn, what else is expected."""
-    more = due.without(question.missing)
+    more = due_grants.without(question.missing)
     if not more:
         return question
     told = f"With a yes, this turn may also: {'; '.join(more.sentences())}."

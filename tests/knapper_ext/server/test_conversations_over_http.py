@@ -142,7 +142,11 @@ async def test_a_long_message_says_where_it_is_whole(served: Serve) -> None:
     assert f"&count=1&conversation={id}]" in read["messages"][0]["cut"]
 
 
-BODIES: Final[Json] = {"post": {"text": "hello"}, "choose_model": {"name": "other"}}
+BODIES: Final[Json] = {
+    "post": {"text": "hello"},
+    "edit_waiting": {"text": "hello"},
+    "choose_model": {"name": "other"},
+}
 PARTS: Final = {"event": "none", "seq": "1", "agent": "main"}
 THROUGH: Final = [row for row in OPERATIONS if issubclass(row.query, OfConversation)]
 """Those on an agent, with a conversation in the query: a new one is attacked as well."""
