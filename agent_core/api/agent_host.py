@@ -61,6 +61,7 @@ from agent_core.workspace.state_store import WorkspaceState, state_of
 from agent_core.workspace.workspace import Workspace
 
 from .identity import OWNER, ApiRefusal, Identity, NotThere
+from .remote_debugger import RemoteDebugger
 
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 1.0  # pause after an internal error, doubled each time
@@ -234,6 +235,7 @@ class AgentHost:
         self.hearers: list[
             Callable[[Event], None]
         ] = []  # called with every event of every turn here
+        self.debugger = RemoteDebugger(workspace.debugging)
         self.saves = 0
         """The number of changes to function files since the start that this process knows of."""
         self.last_save = ""
@@ -601,7 +603,8 @@ class AgentHost:
             await self._let_go(line)
 
     def end_streams(self) -> None:
-        """End the streams of all listeners."""
+        """End the streams of all listeners, and the call that waits at a stop."""
+        self.debugger.close()
         for listening in [one for every in self._listening.values() for one in every]:
             listening.end()
 

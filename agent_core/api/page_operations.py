@@ -21,7 +21,7 @@ from agent_core.functions.service.judgment import judgment_on
 from agent_core.model.request import FunctionShown
 from agent_core.operations.catalog import ENTRIES, VERBS
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
-from agent_core.operations.spending import Spending, spent_since_ever
+from agent_core.operations.spending import Spending, describe_price, spent_since_ever
 from agent_core.operations.verb import ALWAYS
 from agent_core.registry.function import Function
 from agent_core.storage import AgentName, Entry, Line, PauseAgent, Store, agent_of, id_of
@@ -147,10 +147,15 @@ class ModelChoice(Part):
     "GET", "/agents/{agent}/status", ("read", "chat"), "Return the model and its window."
 )
 async def status_of(asked: Asked, agent: AgentName, line: Line) -> object:
-    """Return the model of a conversation, how much of its window is used, and the names of the models that are set."""
+    """Return the model of a conversation, how much of its window is used, and the names of the models that are set.
+
+    `about` says where each model is and what it costs, `policy` what a message may reach and grow that names no other.
+    """
     settings = asked.workspace.settings
     host = asked.rooms.host
     known: Json = {"agent": agent, "model": settings.model.name, "models": sorted(settings.models)}
+    known["about"] = {name: describe_price(model) for name, model in settings.models.items()}
+    known["policy"] = to_json(settings.policy)
     if host.is_open(line):
         known |= to_json((await host.agent(line)).status())
     return known

@@ -27,7 +27,13 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent_core import __version__
-from agent_core.api import agent_operations, page_operations, workspace_operations
+from agent_core.api import (
+    agent_operations,
+    page_operations,
+    settings_operations,
+    stop_operations,
+    workspace_operations,
+)
 from agent_core.api.agent_host import AgentHost, Rooms, opened_rooms
 from agent_core.api.http_door import HttpDoor, HttpRoute, open_http_doors
 from agent_core.api.identity import NotAllowed, Sessions, TokenBook
@@ -104,7 +110,13 @@ class LoginDoor:
         return answer
 
 
-_SUBJECTS: Final = (agent_operations, page_operations, workspace_operations)
+_SUBJECTS: Final = (
+    agent_operations,
+    page_operations,
+    settings_operations,
+    stop_operations,
+    workspace_operations,
+)
 OPERATIONS: Final = [
     each for module in _SUBJECTS for each in vars(module).values() if isinstance(each, ApiOperation)
 ]
