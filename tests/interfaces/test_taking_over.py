@@ -93,7 +93,8 @@ def prompt(root: Path, model: ScriptedModel, instant: int, text: str) -> bool:
         screen.line(text)
         end = time.monotonic() + patience_s()
         while screen.process.poll() is None and time.monotonic() < end:
-            if f"heard {text} to its end" in screen.scrolled():
+            is_shown = f"heard {text} to its end" in screen.scrolled()
+            if is_shown and f"heard {text} to its end" in replies(root):  # the turn has ended, too
                 return False
             time.sleep(0.02)
         return True
