@@ -940,7 +940,7 @@ def _unknown(key: str, keys: list[str]) -> SettingsError:
 # Changes to single values in `knapper.toml` that preserve everything else: comments, order, layout.
 # The new text is parsed before it is written: unless it contains exactly the intended values, nothing is written.
 
-Value: TypeAlias = str | int | float | bool
+Value: TypeAlias = str | int | float | bool | list[str]
 Values: TypeAlias = Mapping[str, Value]
 
 
@@ -963,15 +963,15 @@ def write_values(root: Path, values: Values) -> Path:
     return path
 
 
-def with_values(text: str, values: Values) -> str:
-    """Return the text with these values set.
+def with_values(text: str, values: Values, file_name: str = FILE_NAME) -> str:
+    """Return the text of a file with these values set.
 
     Raises:
         SettingsError: the text is formatted in a way that cannot be changed safely.
     """
     intended = _parse(text)
     if intended is None:
-        raise _by_hand(f"{FILE_NAME} is not valid TOML.", values)
+        raise _by_hand(f"{file_name} is not valid TOML.", values)
     lines = bare_lines(text)
     for key, value in values.items():
         section, _, name = key.rpartition(".")
@@ -981,7 +981,7 @@ def with_values(text: str, values: Values) -> str:
             target[name] = value
     changed = "".join(f"{line}\n" for line in lines)
     if _parse(changed) != intended:
-        raise _by_hand(f"{FILE_NAME} is formatted in a way that cannot be changed safely.", values)
+        raise _by_hand(f"{file_name} is formatted in a way that cannot be changed safely.", values)
     return changed
 
 
@@ -1030,6 +1030,8 @@ def _parse(text: str) -> dict[str, Any] | None:  # Any: TOML
 def _toml(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
     if not isinstance(value, str):
         return repr(value)
     escaped = (

@@ -12,6 +12,7 @@ from agent_core.base.caps import Payer
 from agent_core.base.records import dataclass, field, replace
 
 from .call_store import owners_given
+from .inbox import Inbound
 from .names import agent_of
 from .subject import Removal, Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, change, perform, query
@@ -300,10 +301,8 @@ class SpendingStore(Tables):
             " where t.id in (select value from json_each(?))",
             dump([*turns]),
         )
-        return {
-            id: str(parse_row(payload, dict).get("text") or kind)[:_TEXT_CHARS]
-            for id, payload, kind in rows
-        }
+        began = [Inbound.of(id, kind, parse_row(payload, dict)) for id, payload, kind in rows]
+        return {inbound.id: (inbound.text or inbound.kind)[:_TEXT_CHARS] for inbound in began}
 
 
 def _seen_by(scope: SpentScope) -> tuple[int, str, int, str]:

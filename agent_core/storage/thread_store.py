@@ -10,11 +10,12 @@ from difflib import SequenceMatcher
 from typing import Any, Final, TypeAlias
 
 from agent_core.base.errors import UsageError
+from agent_core.base.events import Usage
 from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.base.records import dataclass, field
 
 from .call_store import CallOwners, owners_given
-from .journal import UsageEntry, read_as
+from .journal import read_as
 from .names import agent_of
 from .subject import Entry, Misfit, Removal, Write, dump, parse_row
 from .tables import SqlSession, Tables, change, perform, query
@@ -329,7 +330,7 @@ class ThreadStore(Tables):
         spent: dict[str, dict[str, int]] = {}
         for agent, payload in session.all(_USED_LAST, IMPORTED):
             try:
-                used = read_as(UsageEntry, Entry(UsageEntry.kind, parse_row(payload, dict)))
+                used = read_as(Usage, Entry(Usage.kind, parse_row(payload, dict)))
             except Misfit:  # the agent says so itself; what the others spent is known
                 continue
             if used is None:  # a stranger's file has other types in it

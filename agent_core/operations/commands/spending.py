@@ -26,14 +26,13 @@ if TYPE_CHECKING:  # slow to import
     from agent_core.model import prices
     from agent_core.operations import spending
     from agent_core.runtime import ledger
-    from agent_core.storage import Store
-    from agent_core.workspace import runner
+    from agent_core.storage import Store, folder
     from agent_core.workspace.state_store import WorkspaceState
 else:
     prices = LateModule("agent_core.model.prices")
     spending = LateModule("agent_core.operations.spending")
     ledger = LateModule("agent_core.runtime.ledger")
-    runner = LateModule("agent_core.workspace.runner")
+    folder = LateModule("agent_core.storage.folder")
 
 GROUPINGS: Final = ("day", "agent", "conversation", "turn")
 NO_CAP: Final = "none"
@@ -140,8 +139,8 @@ def table_lines(by: str, document: Mapping[str, Any]) -> list[Line]:  # Any: JSO
     for row in (*document["rows"], document["total"]):
         dollars = "" if row.cost is None else money(row.cost)
         counts = map("{:,}".format, (row.steps, row.prompt, row.cached, row.completion))
-        named = row.agent[:_KEY_CHARS] or row.message
-        rows.append([named, one_line(row.message, _MESSAGE_CHARS), *counts, dollars])
+        named = [row.agent[:_KEY_CHARS], one_line(row.message, _MESSAGE_CHARS)]
+        rows.append([*(named if row.agent else named[::-1]), *counts, dollars])
     heads = (by, "", "requests", "in", "cached", "out", "cost")
     lines = columns(rows, ("name", "", "dim", "", "dim", "", "strong"), heads=heads)
     if document["unpriced"]:
@@ -239,7 +238,7 @@ async def pause(door: Door, *, why: tuple[str, ...]) -> Result:
     reason = " ".join(why)
     async with door.state() as state:
         await state.store.apply([PauseAll(reason)])
-        runner.ring(state.folder)
+        folder.ring(state.folder)
     return Result({"paused": reason}, [paused_line(reason)])
 
 
@@ -250,6 +249,6 @@ async def resume(door: Door) -> Result:
     async with door.state() as state:
         was = (await state.store.spending_rules()).pause
         await state.store.apply([ResumeAll()])
-        runner.ring(state.folder)
+        folder.ring(state.folder)
     said = "Nothing was paused." if was is None else "What runs by itself goes on."
     return Result({"resumed": was is not None}, [line(("ok", "✓ "), said)])

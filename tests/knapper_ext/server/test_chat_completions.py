@@ -12,9 +12,9 @@ import pytest
 
 from agent_core.api import agent_host
 from agent_core.base.errors import AgentBusy
-from agent_core.runtime.programs import repeated_programs
 from agent_core.storage import SaveAgent
 from knapper_ext.openai_api import chat_threads
+from knapper_ext.tending.upkeep import repeated_programs
 from sandbox import Sandbox
 from tests.agents.groups import Cast, group_file, playing
 from tests.kit import Ask, Expect, Fail, Repeat, Say, ScriptedModel, Wanted, contains, shows
