@@ -353,10 +353,10 @@ def _add(row: Json, stage: Stage, entry: Entry, text: object = "") -> None:
     row["stages"].append({**about, "text": str(text)[:_WORDS]})
 
 
-def _verdict_in(answer: CallAnswered) -> Json:
+def _verdict_in(answered: CallAnswered) -> Json:
     """Return the gate's verdict in an answer; empty if there is none, or one in a stranger's shape."""
     try:
-        verdict: Json = fitting(answer.detail, _VERDICT)
+        verdict: Json = fitting(answered.detail, _VERDICT)
     except Misfit:
         return {}
     return verdict

@@ -8,7 +8,7 @@ from agent_core.base.events import Event
 from agent_core.base.records import dataclass, field, replace
 
 _MAX_KINDS: Final = 1_000  # of which a step has pieces; the journal has the others
-_LONGEST: Final = 1 << 20  # characters in one event
+_EVENT_CHARS: Final = 1 << 20
 _Key: TypeAlias = tuple[object, ...]
 
 
@@ -48,7 +48,7 @@ class StepPieces:
         for key, event in self._first.items():
             text = "".join(self._texts[key])
             self._texts[key] = [text]
-            parts = [text[at : at + _LONGEST] for at in range(0, len(text), _LONGEST)]
+            parts = [text[at : at + _EVENT_CHARS] for at in range(0, len(text), _EVENT_CHARS)]
             match event:
                 case events.Text() | events.Thought() | events.Printed():
                     yield from (replace(event, text=part) for part in parts)

@@ -210,7 +210,8 @@ class ApprovalStore(Tables):
             "select e.payload, e.at, t.agent, t.id, t.seq from entry e join turn t on t.seq = e.turn"
             " where e.kind = 'grant_answered' and instr(e.payload, '\"by\":\"human\"') > 0"
             " and e.attempt <> ? order by e.seq desc limit ?",
-            *(IMPORTED, last),  # an agent's file may say of anybody what it likes
+            IMPORTED,  # an agent's file may say of anybody what it likes
+            last,
         )
         asked = session.all(
             "select payload from entry where kind = 'grant_asked'"

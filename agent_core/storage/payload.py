@@ -14,7 +14,7 @@ from agent_core.base.records import MISSING, dataclass, fields, to_json
 T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]  # Any: JSON
 
-_LARGEST: Final = (1 << 63) - 1  # that every database and printer takes
+_MAX_NUMBER: Final = (1 << 63) - 1  # that every database and printer takes
 _SHAPES: Final[dict[object, "_Shape"]] = {}  # of a class, filled when it is first needed
 
 
@@ -82,7 +82,7 @@ def value_of(kind: type[T], payload: Json, *, is_lenient: bool = False) -> T | N
         part = shape.parts.get(key)
         if part is None or value is None:
             continue
-        is_beyond = type(value) is int and abs(value) > _LARGEST
+        is_beyond = type(value) is int and abs(value) > _MAX_NUMBER
         if is_beyond or type(value) not in part.types:
             value = part.items_in(value, is_lenient=is_lenient)
             if value is None:

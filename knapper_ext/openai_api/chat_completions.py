@@ -302,7 +302,9 @@ class ChatDoor(HttpDoor):
             shared.previous,
             shared.is_stored,
         )
-        files = [message.files for message in messages]
+        files = list[Sequence[PictureFile]]()
+        for message in messages:
+            files.append(message.files)
         async with self._rooms.host.keeping(*files) as kept:
             for place, pictures in enumerate(kept):
                 if pictures:
