@@ -527,21 +527,30 @@ class Programs:
         inner = lambda name, rows: _whole(self.answers(run, name, rows), run.turn)  # noqa: E731 - it is given once
         given, gone = self._given(program.code, kept)
         outcome: CallOutcome
+        refusal = ""
         try:
             async with turn.ending.interruption:
-                if refusal := await self._approve(run, program):
-                    return await record.close(Refused(refusal), refusal)
-                with contextlib.closing(await self._files(run, program)) as files:
-                    handler = _handler(functions, inner, files)
-                    job = _job(
-                        self._sandbox, program.code, functions, handler, run.key, run.began, given
-                    )
-                    job = replace(job, on_output=record.tell_printed)
-                    outcome = _sound(await self._sandbox.run(job, places=files.places))
-                    if run.flow.is_out:
-                        turn.work.folders = NOTHING
+                refusal = await self._approve(run, program)
+                if not refusal:
+                    with contextlib.closing(await self._files(run, program)) as files:
+                        handler = _handler(functions, inner, files)
+                        job = _job(
+                            self._sandbox,
+                            program.code,
+                            functions,
+                            handler,
+                            run.key,
+                            run.began,
+                            given,
+                        )
+                        job = replace(job, on_output=record.tell_printed)
+                        outcome = _sound(await self._sandbox.run(job, places=files.places))
+                        if run.flow.is_out:
+                            turn.work.folders = NOTHING
         except StopRequested:
             outcome = Unknown() if turn.resumes_later else InterruptedCall()  # it resumes later
+        if refusal:  # not above: an interruption there would answer it again
+            return await record.close(Refused(refusal), refusal)
         return await self._close(
             run, outcome, {name: kept[name] for name in kept if name not in gone}, given, gone
         )
