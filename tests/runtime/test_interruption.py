@@ -127,6 +127,7 @@ def ask_late(self) -> str:
     """Say how far it is, and ask a moment later."""
     self.progress(1, 2)
     time.sleep(0.5)
+    self.progress(2, 2)
     return self.ask("Now?", default="yes", after=0)
 '''
 
@@ -142,10 +143,14 @@ async def test_an_entry_that_was_stored_while_its_waiter_was_canceled_is_the_tur
     with closing(apsw.Connection(str(state))) as other:
         async for event in desk.agent.turn("Go."):
             events.append(event)
-            if isinstance(event, Progress):
-                other.execute("begin immediate")  # the question waits in the store's thread
-                loop.call_later(1.5, lambda: loop.create_task(desk.agent.interrupt()))
-                loop.call_later(2.5, other.execute, "rollback")
+            if isinstance(event, Progress) and event.done == 1:
+                other.execute("begin immediate")  # the question will wait in the store's thread
+            elif isinstance(event, Progress):
+                loop.call_later(0.7, lambda: loop.create_task(desk.agent.interrupt()))
+                loop.call_later(1.2, other.execute, "rollback")
     assert ended(events).reason == "interrupted"
-    assert len(of(FunctionAsked, events)) == len(outcomes(events)) == 1
+    journal = await desk.workspace.store.load(ended(events).turn)
+    stored = [entry for entry in journal if entry.kind == FunctionAsked.type]
+    assert len(of(FunctionAsked, events)) == len(stored)
+    assert len(outcomes(events)) == 1
     assert ended(await desk.say("Still there?")).reply == "Back."
