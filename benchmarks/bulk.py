@@ -75,7 +75,7 @@ async def checked(path: Path) -> float:
     with tempfile.TemporaryDirectory() as folder:
         async with agent_core.Workspace.open(folder) as workspace:
             began = time.perf_counter()
-            await workspace.functions.batch.check(
+            await workspace.functions.checks.check(
                 CheckRequest((path,), "import"), tell, processes=cores()
             )
             return time.perf_counter() - began

@@ -173,7 +173,7 @@ async def _give(here: Desk, entry: Entry, text: str, path: str) -> str:
         told = [str(problem) for problem in change.rejected] or [f"{len(change.loaded)} taken"]
         rows = list[Judgment]()
         request = CheckRequest((here.functions / path,), "human", root=here.workspace.root)
-        await here.workspace.functions.batch.check(request, rows.append)
+        await here.workspace.functions.checks.check(request, rows.append)
         return f"{'; '.join(told)}; {len(rows)} checked, {sum(len(row.problems) for row in rows)} problems"
     events = await here.say("Go.")
     return " | ".join(answers(events)) or str(ended(events))

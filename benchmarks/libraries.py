@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import agent_core
-from agent_core.functions.service.library import ImportedFunction, ImportRequest
+from knapper_ext.exchange.library import ImportedFunction, ImportRequest, import_library
 
 HALVES = ("shown", "held")
 _LONGEST_LINE = 240
@@ -45,8 +45,8 @@ async def taken(path: Path) -> Taken:
     with tempfile.TemporaryDirectory() as folder:
         async with agent_core.Workspace.open(folder) as workspace:
             request = ImportRequest(path, dry_run=True)
-            report = await workspace.functions.batch.import_library(
-                request, lambda _: None, lambda _: None
+            report = await import_library(
+                workspace.functions, request, lambda _: None, lambda _: None
             )
     unread = sum(file.code != "passed-over" for file in report.files)
     return Taken(path.name, tuple(report.functions), time.perf_counter() - began, unread)

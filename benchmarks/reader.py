@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -175,13 +176,11 @@ async def judge_all(rows: Sequence[Mapping[str, Any]], model: str) -> list[Judge
         ledger = Ledger(store, settings, Prices(folder, settings.models))
         opener = ModelOpener(folder, settings, None, ledger=ledger)
 
-        async def opened() -> Model:
-            return (await opener.open(None)).model
-
+        opened = partial(opener.open_kept, None)
+        stack.push_async_callback(opener.aclose)
         reader = (
             DescriptionReader(model, opened) if model else CapableReader(opened, labels, sandbox)
         )
-        stack.push_async_callback(reader.aclose)
         gate, turn = (
             Gate(sandbox, limits=Limits(wall_s=10), reader=reader),
             asyncio.Semaphore(1 if model else 4),

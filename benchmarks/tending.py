@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_core.functions.service.replay import NOW
-from agent_core.functions.service.tending import TendingBudget, TendingReport
 from agent_core.workspace.workspace import Workspace
+from knapper_ext.tending.tending import TendingBudget, TendingReport
+from knapper_ext.tending.upkeep import tending_of
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Step, Wanted, scripted
 
 from .measure import Row, show
@@ -319,7 +320,7 @@ async def bench(count: int, seed: int) -> list[Row]:
             before = _sources(workspace)
             found_before = await _count_matches(workspace, planted, {})
             began = time.perf_counter()
-            report = await workspace.functions.tending.run(
+            report = await tending_of(workspace.functions, workspace.settings).run(
                 TendingBudget(tokens=10**9, minutes=600), applies=True
             )
             seconds = time.perf_counter() - began
@@ -334,7 +335,7 @@ async def bench(count: int, seed: int) -> list[Row]:
             }
             found_after = await _count_matches(workspace, planted, standing)
             replayed = await _replayed(workspace, [one for one in planted if one.name in after])
-            undone = await workspace.functions.tending.undo()
+            undone = await tending_of(workspace.functions, workspace.settings).undo()
             back = _sources(workspace)
     maker.close()
     rows = [
@@ -395,7 +396,7 @@ def _differing(one: dict[str, str], other: dict[str, str]) -> int:
 
 async def _replayed(workspace: Workspace, planted: Sequence[PlantedFunction]) -> tuple[int, int]:
     """Return how many successful calls were replayed, and how many ended differently."""
-    replays, count, other = workspace.functions.tending.replays, 0, 0
+    replays, count, other = workspace.functions.replays, 0, 0
     for one in planted:
         for call in await replays.calls(one.name):
             if call.outcome == "returned":

@@ -36,7 +36,7 @@ from agent_core.base.gone import GONE  # noqa: E402
 from agent_core.base.settings import PREFIX, Settings  # noqa: E402
 from agent_core.functions.debug import COMMANDS  # noqa: E402
 from agent_core.operations.catalog import ENTRIES  # noqa: E402
-from agent_core.operations.operation import OPERATIONS as OPERATIONS_OF  # noqa: E402
+from agent_core.operations.operation import operations_of  # noqa: E402
 from agent_core.operations.words import kind_of, word_of  # noqa: E402
 from agent_core.workspace.portable.document import AgentFile  # noqa: E402
 from knapper.shell.cli import LazyGroup  # noqa: E402
@@ -180,7 +180,7 @@ def meta_functions() -> Iterator[str]:
                 parameters = ", ".join(argument.arg for argument in node.args.args[1:])
                 says = (ast.get_docstring(node) or "").split("\n", 1)[0]
                 yield f"| `{node.name}({parameters})` | {says} |"
-    for operation in OPERATIONS_OF["functions"].values():
+    for operation in operations_of("functions").values():
         if operation.tool:
             names = [word_of(one).for_models or one.name for one in operation.parameters]
             says = operation.text.split("\n", 1)[0]
@@ -217,9 +217,8 @@ def told() -> Iterator[str]:
     yield "`run --json` prints these events, one object per line, and `Agent.turn` yields them: `type`, `turn`, `step` and these fields.\n"
     yield "| type | fields | meaning |\n|---|---|---|"
     for kind in get_args(events.Event):
-        own = ", ".join(
-            f"`{field.name}`" for field in fields(kind) if field.name not in ("turn", "step", "seq")
-        )
+        told = [field.name for field in fields(kind) if field.metadata.get("told", True)]
+        own = ", ".join(f"`{name}`" for name in told if name not in ("turn", "step"))
         says = " ".join(inspect.cleandoc(kind.__doc__ or "").split()).replace("|", "\\|")
         yield f"| `{kind.type}` | {own} | {says} |"
 
@@ -337,7 +336,7 @@ def stub() -> str:
         "class FunctionOperations:",
         "    async def run(self, operation: Operation, **values: Any) -> Json: ...",
     ]
-    for operation in OPERATIONS_OF["functions"].values():
+    for operation in operations_of("functions").values():
         parameters = [one.replace(annotation=kind_of(one)) for one in operation.parameters]
         taken = inspect.Signature([inspect.Parameter("self", KIND), *parameters])
         lines += [

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from agent_core import Agent, presentation
-from agent_core.operations import functions  # noqa: F401 - its operations are functions of the model
-from agent_core.operations.operation import OPERATIONS, Operation
+from agent_core.operations.functions import NOUN
+from agent_core.operations.operation import Operation, operations_of
 from agent_core.operations.words import word_of
 from agent_core.storage import Plan
 
@@ -19,7 +19,7 @@ MODULES = ("functions", "programs", "memory", "talk", "agents", "helpers")
 
 def operations() -> Iterator[tuple[str, str, Callable[..., Awaitable[Any]]]]:
     """Yield the operations that are functions of the model: their names, their sources, and what runs them."""
-    for operation in OPERATIONS["functions"].values():
+    for operation in operations_of(NOUN).values():
         if operation.tool:
             yield operation.tool, operation.tool_text, partial(_run, operation)
 

@@ -21,8 +21,8 @@ from agent_core.base.policy import Policy
 from agent_core.base.records import dataclass, field, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.history_pages import PAGE_BYTES, Hold, hold_freely, read_page
+from agent_core.operations.waiting_messages import LIST_LIMIT, TEXT_CHARS
 from agent_core.runtime.agent import Agent
-from agent_core.runtime.entries import ONLY, POLICY
 from agent_core.runtime.event_fold import TOLD_KINDS, EventFold
 from agent_core.runtime.live_feed import LiveReader
 from agent_core.storage import (
@@ -47,7 +47,9 @@ from agent_core.storage import (
     is_agent_name,
     is_history,
     prepare_state_dir,
+    sender_of,
 )
+from agent_core.storage.inbox import ONLY, POLICY
 from agent_core.storage.picture_files import PictureFiles
 from agent_core.storage.turn_store import N_BITS
 from agent_core.views.call_log import changed_lines, is_own
@@ -59,6 +61,7 @@ from agent_core.workspace.state_store import WorkspaceState, state_of
 from agent_core.workspace.workspace import Workspace
 
 from .identity import OWNER, ApiRefusal, Identity, NotThere
+from .remote_debugger import RemoteDebugger
 
 _log = logging.getLogger(__name__)
 _AGAIN_S: Final = 1.0  # pause after an internal error, doubled each time
@@ -227,9 +230,12 @@ class AgentHost:
         self._closing: set[asyncio.Task[None]] = set()
         self._looking: asyncio.TimerHandle | None = None
         self._passed_on: set[str] = set()  # conversations whose turns other processes run
+        # By conversation, the messages that its listeners know to wait.
+        self._waiting: dict[str, dict[str, events.MessageAdded]] = {}
         self.hearers: list[
             Callable[[Event], None]
         ] = []  # called with every event of every turn here
+        self.debugger = RemoteDebugger(workspace.debugging)
         self.saves = 0
         """The number of changes to function files since the start that this process knows of."""
         self.last_save = ""
@@ -362,6 +368,8 @@ class AgentHost:
         """Look at the journal again later if another process writes to one that has listeners."""
         try:
             work = await self._store.open_work()
+            for line in [line for line in self._listening if self._is_heard(line)]:
+                await self.tell_waiting(line)
         except StorageError as error:
             self._warn_all("", error)
             return
@@ -456,9 +464,23 @@ class AgentHost:
         if (
             await self._store.turn_of(posted.event, name) is None
         ):  # otherwise its turn has already sent an event
-            first = str(posted.payload.get("text", ""))
-            self._tell(name, events.MessageAdded(turn="", message=first, message_id=posted.event))
+            await self.tell_waiting(name)
         return posted
+
+    async def tell_waiting(self, line: str) -> None:
+        """Tell the listeners of a conversation which messages wait now that did not, or read otherwise, or are gone."""
+        if not self._is_heard(line):
+            return
+        known = self._waiting.get(line, {})
+        now = {event.message_id: event for event in await waiting_events(self._store, line)}
+        self._waiting[line] = now
+        for id, event in now.items():
+            is_news = known.get(id) != event
+            if is_news and await self._store.turn_of(id, line) is None:
+                self._tell(line, event)
+        for id in known.keys() - now.keys():
+            if not await self._store.is_there(id):  # else a turn has it, which tells of it
+                self._tell(line, events.MessageWithdrawn(turn="", message_id=id))
 
     async def keep_pictures(self, files: Sequence[PictureFile]) -> list[Picture]:
         """Keep the pictures of a message.
@@ -525,6 +547,7 @@ class AgentHost:
             self._listening[name].remove(listening)
             if not self._listening[name]:
                 self._tails.pop(name, None)
+                self._waiting.pop(name, None)
 
     async def news(
         self, name: str, last: int, hold: Hold, *, must_look: bool
@@ -580,7 +603,8 @@ class AgentHost:
             await self._let_go(line)
 
     def end_streams(self) -> None:
-        """End the streams of all listeners."""
+        """End the streams of all listeners, and the call that waits at a stop."""
+        self.debugger.close()
         for listening in [one for every in self._listening.values() for one in every]:
             listening.end()
 
@@ -851,7 +875,7 @@ async def _frames_until_now(
             yield _frame(numbered.event, numbered.seq)
         if not is_again:
             host.begin_at_now(reader.agent, listening)
-    async for added in _waiting_messages(store, reader.agent, hold):
+    for added in await waiting_events(store, reader.agent):
         yield _frame(added)
     async for question in _open_questions(host, store, reader.agent):
         if question.question not in asked:
@@ -868,19 +892,15 @@ async def _open_questions(
             yield asking(asked.question, asked.turn)
 
 
-async def _waiting_messages(
-    store: TurnStore, agent: str, hold: Hold
-) -> AsyncGenerator[events.MessageAdded, None]:
-    """Yield the messages that wait for a turn, reading one at a time."""
-    waiting = [id for id, kind in await store.waiting_events(agent) if kind == "message"]
-    release = await hold(PAGE_BYTES if waiting else 0)
-    try:
-        for id in waiting:
-            if (row := await store.waiting_event(id)) is not None:
-                text = str(row.payload.get("text", ""))
-                yield events.MessageAdded(turn="", message=text, message_id=row.id)
-    finally:
-        release()
+async def waiting_events(store: TurnStore, line: str) -> list[events.MessageAdded]:
+    """Return the messages that wait for a turn, as listeners are told of them: the first ones, each in short."""
+    rows = await store.waiting_messages(line, most=LIST_LIMIT, most_chars=TEXT_CHARS)
+    told = list[events.MessageAdded]()
+    for row in rows:
+        origin = sender_of(row.origin)
+        event = events.MessageAdded(turn="", message=row.text, message_id=row.id, origin=origin)
+        told.append(event)
+    return told
 
 
 def _frame(event: Event | None, seq: int | None = None) -> bytes:

@@ -18,11 +18,12 @@ from agent_core.base.pictures import (
 )
 from agent_core.base.policy import Growth, Mode
 from agent_core.base.records import replace
+from agent_core.context.folds import receipt_in
 from agent_core.operations.catalog import check_message
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
 from agent_core.operations.manual_edits import set_up_block, undo_block
+from agent_core.operations.waiting_messages import WaitingMessages, published
 from agent_core.registry.answer_shapes import AnswerShape
-from agent_core.runtime.entries import ALONE, CLIENT, receipt_in
 from agent_core.runtime.event_fold import DONE
 from agent_core.storage import (
     CONVERSATION,
@@ -40,6 +41,7 @@ from agent_core.storage import (
     is_agent_name,
     is_history,
 )
+from agent_core.storage.inbox import ALONE, CLIENT
 from agent_core.storage.journal import EndEntry, ReceiptEntry, read_all
 from agent_core.storage.turn_store import N_BITS, SAID
 from agent_core.views.agent_view import agent_facts, agents_listing
@@ -73,8 +75,10 @@ class NewPicture(Part):
 
 
 class Message(Part):
-    """A message to an agent. A `key` makes a repeat harmless; a running turn takes the message unless it is `alone`.
+    """A message to an agent. A `key` makes a repeat harmless.
 
+    It waits for the end of a running turn and begins its own. If it is not `alone`, and from the page unless it is,
+    the running turn takes it.
     `result` is the JSON Schema of an object: the reply is one, and the message has a turn of its own. The `pictures`
     are shown to the model.
     `mode` and `growth` are for the turn that it begins; a token gets no more than it has anyway.
@@ -82,13 +86,19 @@ class Message(Part):
 
     text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
     key: Annotated[str | None, Field(max_length=200)] = None
-    alone: bool = False
+    alone: bool | None = None
     result: dict[str, Any] | None = None  # Any: JSON
     pictures: Annotated[list[NewPicture], Field(max_length=MAX_PICTURES)] = Field(
         default_factory=list
     )
     mode: Mode | None = None
     growth: Growth | None = None
+
+
+class NewText(Part):
+    """Other words for a message."""
+
+    text: Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
 
 
 class NewAgent(Part):
@@ -383,7 +393,10 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
     """
     if asked.identity is OWNER:
         check_message(message.text)
-    given: dict[str, object] = {ALONE: message.alone, "trace": asked.trace}
+    is_alone = message.alone
+    if is_alone is None:
+        is_alone = asked.identity is not OWNER
+    given: dict[str, object] = {ALONE: is_alone, "trace": asked.trace}
     if message.result is not None:
         if is_group(asked.workspace.root, agent_of(line)):
             raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
@@ -401,7 +414,7 @@ async def post(asked: Asked, line: Line, message: Message) -> object:
     posted = await asked.rooms.host.post(
         line, text, message.key, identity=asked.identity, policy=policy, **more
     )
-    if posted.payload.get("text") != text:
+    if posted.text != text:
         why = "The key is that of another message, so this one was not sent."
         problems = [{"where": "body.key", "message": why, "event": posted.event}]
         raise ApiRefusal(409, "key", why, "Send each message with a key of its own.", problems)
@@ -492,6 +505,54 @@ async def taken(asked: Asked, line: Line, event: str) -> object:
 
 
 @api_operation(
+    "GET",
+    "/agents/{agent}/waiting",
+    ("read", "chat"),
+    "Return the messages that wait.",
+    in_a_conversation=True,
+)
+async def waiting(asked: Asked, line: Line) -> object:
+    """Return the first messages that no turn has taken up yet, the oldest first, with from where they came."""
+    rows = await _waiting(asked, line).list()
+    return {"agent": agent_of(line), "waiting": [published(row) for row in rows]}
+
+
+@api_operation(
+    "PATCH",
+    "/agents/{agent}/waiting/{event}",
+    ("chat",),
+    "Edit a message that waits.",
+    in_a_conversation=True,
+)
+async def edit_waiting(asked: Asked, line: Line, event: str, new_text: NewText) -> object:
+    """Replace the words of a message that waits; what was attached stays. Only its sender may."""
+    if asked.identity is OWNER:
+        check_message(new_text.text)
+    row = await _waiting(asked, line).edit(event, new_text.text)
+    await asked.rooms.host.tell_waiting(line)
+    return published(row)
+
+
+@api_operation(
+    "DELETE",
+    "/agents/{agent}/waiting/{event}",
+    ("chat",),
+    "Take a message back that waits.",
+    in_a_conversation=True,
+)
+async def withdraw(asked: Asked, line: Line, event: str) -> object:
+    """Take a message back that no turn has taken up yet; the owner of the workspace also takes back those of others."""
+    row = await _waiting(asked, line).withdraw(event)
+    await asked.rooms.host.tell_waiting(line)
+    return published(row)
+
+
+def _waiting(asked: Asked, line: Line) -> WaitingMessages:
+    identity = asked.identity
+    return WaitingMessages(asked.workspace.store, line, identity.id, identity.is_owner)
+
+
+@api_operation(
     "POST", "/agents/{agent}/pop", ("chat",), "Take the last turn back.", in_a_conversation=True
 )
 async def pop(asked: Asked, line: Line) -> object:
@@ -528,7 +589,10 @@ async def retry(asked: Asked, line: Line) -> object:
             raise UsageError("There is no message to send again.")
         usual = asked.workspace.settings.policy
         policy = asked.identity.allowed_again(removed.policy or usual, usual)
-        posted = await host.post(line, removed.text, identity=asked.identity, policy=policy)
+        is_alone = asked.identity is not OWNER
+        posted = await host.post(
+            line, removed.text, identity=asked.identity, policy=policy, alone=is_alone
+        )
     return {"event": posted.event, "after": posted.after, "text": removed.text}
 
 

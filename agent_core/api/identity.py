@@ -25,6 +25,7 @@ from agent_core.base.problem import Problem
 from agent_core.base.records import dataclass, replace, to_json
 from agent_core.base.untrusted import one_line
 from agent_core.operations.operation import Scope
+from agent_core.operations.waiting_messages import MessageTaken, NotYours
 from agent_core.runtime.agent import Origin
 from agent_core.storage import (
     InboxFull,
@@ -302,7 +303,9 @@ def _digest(secret: str) -> str:
 Json = dict[str, Any]  # Any: JSON
 _STATUS: Final = (
     (NotAllowed, 403),
+    (NotYours, 403),
     (AgentBusy, 409),
+    (MessageTaken, 409),
     (StaleFile, 409),
     (InboxFull, 429),
     (UnknownName, 404),

@@ -9,23 +9,26 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from pydantic import Field
 
 from agent_core.base.errors import UsageError
+from agent_core.base.events import CallAnswered
 from agent_core.base.messages import Answer, Assistant, Message, Notice
 from agent_core.base.records import to_json
 from agent_core.context import BYTES_PER_TOKEN, History
 from agent_core.context import resume as resume_history
+from agent_core.context.folds import unwrapped
 from agent_core.context.history import size_of
 from agent_core.functions.service.history import pick
 from agent_core.functions.service.judgment import judgment_on
 from agent_core.model.request import FunctionShown
 from agent_core.operations.catalog import ENTRIES, VERBS
 from agent_core.operations.history_pages import MOST_HELD, PAGE_BYTES, read_page, read_pages
-from agent_core.operations.spending import Spending, spent_since_ever
+from agent_core.operations.spending import Spending, describe_price, spent_since_ever
 from agent_core.operations.verb import ALWAYS
 from agent_core.registry.function import Function
-from agent_core.runtime.entries import SEEN, TOLD, messages_of, unwrapped
 from agent_core.storage import AgentName, Entry, Line, PauseAgent, Store, agent_of, id_of
+from agent_core.storage.folder import ring
 from agent_core.storage.journal import (
-    AnswerEntry,
+    SEEN,
+    TOLD,
     MessageEntry,
     ReplyEntry,
     RequestEntry,
@@ -33,7 +36,6 @@ from agent_core.storage.journal import (
     read_entry,
 )
 from agent_core.views.verdicts import ASKED
-from agent_core.workspace.runner import ring
 from agent_core.workspace.supervision import Supervision
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
@@ -145,10 +147,15 @@ class ModelChoice(Part):
     "GET", "/agents/{agent}/status", ("read", "chat"), "Return the model and its window."
 )
 async def status_of(asked: Asked, agent: AgentName, line: Line) -> object:
-    """Return the model of a conversation, how much of its window is used, and the names of the models that are set."""
+    """Return the model of a conversation, how much of its window is used, and the names of the models that are set.
+
+    `about` says where each model is and what it costs, `policy` what a message may reach and grow that names no other.
+    """
     settings = asked.workspace.settings
     host = asked.rooms.host
     known: Json = {"agent": agent, "model": settings.model.name, "models": sorted(settings.models)}
+    known["about"] = {name: describe_price(model) for name, model in settings.models.items()}
+    known["policy"] = to_json(settings.policy)
     if host.is_open(line):
         known |= to_json((await host.agent(line)).status())
     return known
@@ -297,7 +304,7 @@ async def _supervision(asked: Asked) -> Supervision:
 
 # The history of functions: wanted, written, rejected, fixed, admitted, used; read from the journals of agents.
 
-KINDS: Final = (MessageEntry.kind, ReplyEntry.kind, AnswerEntry.kind)
+KINDS: Final = (MessageEntry.kind, ReplyEntry.kind, CallAnswered.kind)
 _WRITES: Final = (
     "create_function",
     "edit_function",
@@ -326,7 +333,7 @@ async def growth(store: Store, agent: str, since: int = 0) -> list[Json]:
                 case ReplyEntry(calls=calls):
                     meant = map(unwrapped, calls)
                     arguments = {call.id: call.arguments for call in meant}
-                case AnswerEntry() as answer:
+                case CallAnswered() as answer:
                     given = arguments.pop(answer.call_id, "")
                     _note_answer(grown, agent, (entry, answer), wanted, given)
                 case _:
@@ -342,7 +349,7 @@ def _add(row: Json, stage: Stage, entry: Entry, text: object = "") -> None:
 def _note_answer(
     grown: dict[str, Json],
     agent: str,
-    answered: tuple[Entry, AnswerEntry],
+    answered: tuple[Entry, CallAnswered],
     wanted: tuple[Entry, str] | None,
     arguments: str,
 ) -> None:
@@ -439,7 +446,7 @@ async def step_parts(
     requests = [request for _, request in read_all(RequestEntry, page.entries)]
     request = next(iter(requests), RequestEntry())
     history = History()
-    await resume_history(store, agent, history, messages_of, before=seq)
+    await resume_history(store, agent, history, before=seq)
     parts: list[Json] = []
     for hash in request.sections:
         text = await store.text(hash) or ""

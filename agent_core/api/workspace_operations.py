@@ -182,7 +182,7 @@ async def check(asked: Asked, body: CandidateBody) -> object:
         path = Path(folder) / "candidate.py"
         path.write_text(body.source, "utf-8")
         request = CheckRequest((path,), body.policy, body.name, body.module, asked.workspace.root)
-        await asked.functions.batch.check(request, verdicts.append)
+        await asked.functions.checks.check(request, verdicts.append)
     if not verdicts:
         raise UsageError(
             "There is no function in the source.", fix="Send the text of one function."
@@ -256,7 +256,7 @@ async def approvals(asked: Asked) -> object:
     """List the questions about grants that wait for an answer, oldest first, and under `asks` those of functions."""
     pending = await _pending(asked)
     shown = await aside(PER_ENTRY * len(pending), _questions_json, pending)
-    asks = [question.to_shown() for question in await _asks(asked)]
+    asks = [{**question.to_shown(), "agent": agent} for agent, question in await _asks(asked)]
     return {"approvals": shown, "asks": asks}
 
 
@@ -289,7 +289,7 @@ async def answer(asked: Asked, id: str, approval: ApprovalAnswer) -> object:
 
     An answer to a question that has changed since is a 409, with the new `question`.
     """
-    for own in await _asks(asked):
+    for _, own in await _asks(asked):
         if own.id == id:
             decision = Decision("no")
             if approval.answer == "yes":
@@ -326,7 +326,9 @@ async def status(asked: Asked) -> object:
 
     `model_trouble` is why no turn can be taken yet; `saves` counts the changes of functions by files since the start,
     and `last_save` is what the last one did; `rejected` counts the files that do not load now, and `grants` is another
-    number after each change of the grants. `waiting` counts the rejected candidates that are kept.
+    number after each change of the grants. `waiting` counts the rejected candidates that are kept. `stopped` is the
+    function whose call stands at a breakpoint, for who may say how it goes on. `paused` is why nothing runs by itself
+    now, or null.
     """
     rooms, usual = asked.rooms, asked.workspace.settings.agent
     agents = await rooms.shown(await rooms.state.store.agent_names(), asked.identity)
@@ -344,7 +346,16 @@ async def status(asked: Asked) -> object:
         "waiting": len(await rooms.state.store.all_pending()),
         "rejected": len({problem.where.path for problem in asked.workspace.rejected()}),
         "grants": asked.functions.granting.book.changed_at(),
+        "stopped": _stopped(asked),
+        "paused": (await rooms.state.store.spending_rules()).pause,
     }
+
+
+def _stopped(asked: Asked) -> str:
+    """Return the function whose call stands at a stop, or "" for who may not step through it."""
+    held = asked.rooms.host.debugger.held
+    is_shown = not asked.identity.agents and "edit" in asked.identity.scopes
+    return held.stop.call if held is not None and is_shown else ""
 
 
 async def _pending(asked: Asked) -> list[PendingQuestion]:
@@ -353,16 +364,16 @@ async def _pending(asked: Asked) -> list[PendingQuestion]:
     return [row for row in questions if await asked.rooms.concerns(row.agent, asked.identity)]
 
 
-async def _asks(asked: Asked) -> list[FunctionQuestion]:
+async def _asks(asked: Asked) -> list[tuple[str, FunctionQuestion]]:
     """Return the pending questions of functions in conversations that the token may read, oldest first.
 
     One about a grant says what a function may reach. The words of a function are of the conversation.
     """
-    asks = list[FunctionQuestion]()
+    asks = list[tuple[str, FunctionQuestion]]()
     for row in await asked.workspace.store.pending_questions(asked.identity.reader):
         question = FunctionQuestion.from_row(row)
         if question is not None and await asked.rooms.shows(row.agent, asked.identity):
-            asks.append(question)
+            asks.append((row.agent, question))
     return asks
 
 

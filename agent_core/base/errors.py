@@ -75,9 +75,10 @@ class NoWorkspace(WorkspaceError):
 
 
 class AgentBusy(WorkspaceError):
-    """Another process runs this agent."""
+    """Another process runs this agent; `is_stopped` if that is known to be suspended."""
 
     code = "agent-busy"
+    is_stopped = False
 
 
 class StaleFile(WorkspaceError):

@@ -1,30 +1,41 @@
 """The events of a turn: frozen dataclasses that every interface consumes.
 
 The REPL, the one-shot command and the tests read the same events and nothing behind them. The published form is one
-JSON object per line, `type` first.
+JSON object per line, `type` first. An event with a `kind` is an entry of the journal itself, told with its place there:
+`storage/journal.py` stores it under this kind. Its `UNTOLD` fields are stored and not published.
 """
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias, get_args
 
 from .errors import TurnError
+from .pictures import Picture
 from .receipt import Made
-from .records import IF_SET, dataclass, field, fields, fields_to_json
+from .records import (
+    IF_SET,
+    IF_SET_STORED,
+    UNSTORED,
+    UNTOLD,
+    dataclass,
+    field,
+    fields,
+    fields_to_json,
+    stored_as,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
     type: ClassVar[str]
-    turn: str = ""
-    step: int = 0
-    agent: str = ""
-    seq: int = field(default=0, compare=False)
-    """The number of its entry in the agent's journal, which is not published; 0 if it has none."""
+    turn: str = field(default="", metadata=UNSTORED)
+    step: int = field(default=0, metadata=UNSTORED)
+    agent: str = field(default="", metadata=UNSTORED)
+    seq: int = field(default=0, compare=False, metadata=UNSTORED | UNTOLD)
+    """The number of its entry in the agent's journal; 0 if it has none."""
 
     def to_json(self) -> dict[str, Any]:  # Any: values of JSON
         """Return the published form of an event; `agent` is set unless it is the agent that the user talks to."""
         fields = fields_to_json(self)
-        del fields["seq"]
         if not self.agent:
             fields.pop("agent", None)
         return {"type": self.type, **fields}
@@ -53,13 +64,21 @@ class TurnStarted(_Base):
 class MessageAdded(_Base):
     """A message waits for a turn under its `message_id`, or the running `turn` has taken it up and it is on disk.
 
-    `origin` is as in `turn_started`.
+    One that waits comes again when it was edited. `origin` is as in `turn_started`.
     """
 
     type: ClassVar[str] = "message"
     message: str
     message_id: str = field(default="", metadata=IF_SET)
     origin: str = field(default="", metadata=IF_SET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageWithdrawn(_Base):
+    """A message that waited for a turn was taken back. Sent by a server."""
+
+    type: ClassVar[str] = "message_withdrawn"
+    message_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +93,12 @@ class SpeakerChosen(_Base):
     """The group member that speaks next (`user`: the group hands back), the rule that chose it, and why; on disk."""
 
     type: ClassVar[str] = "speaker"
-    rule: str
-    reason: str
+    kind: ClassVar[str] = "speaker"
+    agent: str = field(metadata=stored_as("name"))
+    rule: str = ""
+    reason: str = ""
+    passed: tuple[str, ...] = field(default=(), metadata=UNTOLD | IF_SET)
+    asked_model: bool = field(default=False, metadata=UNTOLD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +145,15 @@ class CallStarted(_Base):
     """A call is about to run and is on disk. `arguments` is the model's own JSON text."""
 
     type: ClassVar[str] = "call"
-    call_id: str
-    name: str
-    arguments: str
+    kind: ClassVar[str] = "call"
+    call_id: str = field(metadata=stored_as("id"))
+    name: str = ""
+    version: str | None = field(default=None, metadata=UNTOLD)
+    """None of a built-in function."""
+    arguments: str = field(default="", metadata=IF_SET_STORED)
+    """Stored where they are not as in the reply."""
+    client: bool = field(default=False, metadata=UNTOLD | IF_SET)
+    """Whether a client has to answer it, whose function it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +237,24 @@ class GrantAnswered(_Base):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallStopped(_Base):
+    """A function stands still at a debugger, at a `place` and for a reason; `stop` has what a debugger shows of it.
+
+    It waits as a `question`: a window that takes it over answers that. Another one than its own steps it if it
+    `is_elsewhere`; the `window` is the one that set its breakpoint, if that is another one, too.
+    """
+
+    type: ClassVar[str] = "stopped"
+    question: str
+    function: str
+    place: str
+    why: str
+    stop: dict[str, Any] = field(default_factory=dict)  # Any: JSON
+    is_elsewhere: bool = False
+    window: str = field(default="", metadata=IF_SET)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswered(_Base):
     """The answer to one call, as the model reads it; `outcome` is the published word.
 
@@ -215,14 +262,22 @@ class CallAnswered(_Base):
     """
 
     type: ClassVar[str] = "answer"
+    kind: ClassVar[str] = "result"
     call_id: str
     name: str
     text: str
-    outcome: str
-    seconds: float
+    outcome: str = ""
+    seconds: float = 0.0
     detail: dict[str, Any] = field(
         default_factory=dict
     )  # Any: a JSON document of a published shape
+    whole: str = field(default="", metadata=UNTOLD | IF_SET)
+    """The hash of the whole text, if this is its beginning; a large value that was returned has none."""
+    chars: int = field(default=0, metadata=UNTOLD | IF_SET)
+    """The length of the whole text with such a value, or 0."""
+    arguments: str = field(default="", metadata=UNTOLD | IF_SET)
+    """Those of a call that did not start, where they are not as in the reply."""
+    pictures: tuple[Picture, ...] = field(default=(), metadata=UNTOLD | IF_SET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,13 +405,21 @@ class Usage(_Base):
     """
 
     type: ClassVar[str] = "usage"
-    prompt_tokens: int
-    completion_tokens: int
+    kind: ClassVar[str] = "usage"
+    model: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
     cached_tokens: int = 0
     estimated: bool = False
-    context_tokens: int = 0
-    context_limit: int = 0
-    model: str = field(default="", metadata=IF_SET)
+    context_tokens: int = field(default=0, metadata=UNSTORED)
+    context_limit: int | None = field(default=None, metadata=IF_SET_STORED)
+    """That of the model, 0 for a helper's; None for a request apart, which is stored and not told."""
+
+    def to_json(self) -> dict[str, Any]:  # Any: values of JSON
+        """Return the published form, with the model last."""
+        document = _Base.to_json(self)
+        model = document.pop("model")
+        return document | ({"model": model} if model else {})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,6 +446,7 @@ class TurnEnded(_Base):
 Event: TypeAlias = (
     TurnStarted
     | MessageAdded
+    | MessageWithdrawn
     | TurnsRemoved
     | SpeakerChosen
     | Text
@@ -397,6 +461,7 @@ Event: TypeAlias = (
     | GrantAnswered
     | FunctionAsked
     | FunctionAnswered
+    | CallStopped
     | CallAnswered
     | FunctionsChanged
     | Quarantined

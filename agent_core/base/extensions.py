@@ -20,15 +20,20 @@ if TYPE_CHECKING:
 else:
     added_packages = LateModule("agent_core.base.added_packages")
 
+AGENT_FILES: Final = "AGENT_FILES"  # of other programs
 COMMANDS: Final = "COMMANDS"  # of the shell
 DOORS: Final = "DOORS"  # of the server
 EMBEDDERS: Final = "EMBEDDERS"
 FOREIGN: Final = "FOREIGN"  # functions of other programs
 LEVELS: Final = "LEVELS"  # of the sandbox
+LOGS: Final = "LOGS"  # of findings, for other programs
 MODELS: Final = "MODELS"  # prefixes of their names
 MODES: Final = "MODES"  # in which calls are sent, besides natively
 STORES: Final = "STORES"  # schemes of their addresses
 SUBJECTS: Final = "SUBJECTS"  # of the state
+UPKEEP: Final = "UPKEEP"  # of the functions, while a workspace is open
+VERBS: Final = "VERBS"  # with their nouns: operations and commands
+WRITERS: Final = "WRITERS"  # of the functions that agents ask for
 _FOLDER: Final = "knapper_ext"
 
 
@@ -37,17 +42,31 @@ class NounBeside:
     """A command of the shell that an extension adds: the group of the help that it is in, and what is said of it there.
 
     The command, or the group of commands, is at `place`, `module:name`, and is imported when it is used. It is listed
-    before another command, or last.
+    before another command, or last. The verbs of one that `is_everywhere` work at the prompt and over a server, too.
     """
 
     group: str
     says: str
     place: str
     before: str = ""
+    is_everywhere: bool = False
 
     def command(self) -> Any:  # Any: of click, which the core does not import for this
         """Import the command and return it."""
         return _imported(self.place)
+
+
+@dataclass(frozen=True, slots=True)
+class LogBeside:
+    """A log of findings that an extension adds: what the help says of its option, and what begins it."""
+
+    says: str
+    begin: Callable[..., Any]  # Any: `OpenLog` of the operations, which are a layer above
+
+
+def imported(place: str) -> Callable[[], Any]:  # Any: as what is there
+    """Return a function that imports what is at a place, `module:name`, and returns it."""
+    return partial(_imported, place)
 
 
 def imported_by_call(place: str) -> Callable[..., Any]:  # Any: as what is there

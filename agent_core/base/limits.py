@@ -6,7 +6,7 @@ They fail closed: 0 means 0, the remainder is checked before each request, and a
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from .caps import LARGEST_AMOUNT
+from .caps import AMOUNT_LIMIT
 from .errors import ConfigError
 from .matching import did_you_mean
 from .records import dataclass, field, replace
@@ -55,7 +55,7 @@ class SpendingLimits:
             if not (
                 isinstance(value, int | float)
                 and not isinstance(value, bool)
-                and 0 <= value <= LARGEST_AMOUNT
+                and 0 <= value <= AMOUNT_LIMIT
                 and (key not in _WHOLE or value == int(value))
             ):
                 kind = "a whole number" if key in _WHOLE else "a number"

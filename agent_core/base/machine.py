@@ -141,6 +141,15 @@ def lock_holder(*paths: Path) -> str:
     return next((line[4] for line in lines if len(line) > 5 and line[5] in files), "")
 
 
+def is_stopped(process: int) -> bool:
+    """Return whether a process is suspended, as by SIGSTOP or Ctrl-Z; False where only Linux could say."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[:1] == ["T"]
+
+
 def has_terminal() -> bool:
     """Return whether this process has a terminal, from which it was begun: one of cron or of a service has none."""
     if sys.platform == "win32":
@@ -194,7 +203,15 @@ async def connect_locally(path: Path, limit: int) -> Streams:
     if sys.platform == "win32":
         raise OSError("There are no local sockets.")
     else:  # noqa: RET506 - as above
-        return await asyncio.open_unix_connection(path, limit=limit)
+        end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            end.setblocking(False)
+            # At once, or not at all: asyncio takes the full queue of a stopped process for a connection.
+            end.connect(os.fsencode(path))
+            return await asyncio.open_unix_connection(sock=end, limit=limit)
+        except BaseException:
+            end.close()
+            raise
 
 
 def is_own_peer(writer: asyncio.StreamWriter) -> bool:

@@ -29,7 +29,10 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hin
 __all__ = [
     "FLAT",
     "IF_SET",
+    "IF_SET_STORED",
     "MISSING",
+    "UNSTORED",
+    "UNTOLD",
     "InitVar",
     "asdict",
     "dataclass",
@@ -39,6 +42,7 @@ __all__ = [
     "from_json",
     "published_as",
     "replace",
+    "stored_as",
     "to_json",
 ]
 
@@ -126,6 +130,12 @@ _PLAIN: Final[Mapping[type, tuple[type, ...]]] = {
 """The types of plain values, with those that are read as such."""
 IF_SET: Final = {"if_set": True}
 """Metadata of a field that is omitted while empty."""
+IF_SET_STORED: Final = {"stored_if_set": True}
+"""Metadata of a field that is omitted from an entry while it has its default, and published all the same."""
+UNTOLD: Final = {"told": False}
+"""Metadata of a field of an entry that is not published."""
+UNSTORED: Final = {"stored": False}
+"""Metadata of a published field that is no part of the entry."""
 FLAT: Final = {"key": ""}
 """Metadata of a field whose own fields are published in its place, by the class's `to_json`."""
 
@@ -133,6 +143,11 @@ FLAT: Final = {"key": ""}
 def published_as(key: str) -> dict[str, str]:
     """Return the metadata of a field that the class's `to_json` publishes under another key."""
     return {"key": key}
+
+
+def stored_as(key: str) -> dict[str, str]:
+    """Return the metadata of a field that has another key in an entry than where it is published."""
+    return {"stored_as": key}
 
 
 def to_json(value: object) -> Any:  # Any: values of JSON
@@ -152,7 +167,8 @@ def to_json(value: object) -> Any:  # Any: values of JSON
 
 def fields_to_json(value: Any) -> dict[str, Any]:  # Any: a dataclass; values of JSON
     """Return the JSON of a dataclass by its fields."""
-    items = ((one, getattr(value, one.name)) for one in fields(value))
+    published = (one for one in fields(value) if one.metadata.get("told", True))
+    items = ((one, getattr(value, one.name)) for one in published)
     return {
         one.name.rstrip("_"): to_json(item)
         for one, item in items

@@ -27,7 +27,7 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from . import extensions
-from .caps import LARGEST_AMOUNT, Cap, caps_in_force
+from .caps import AMOUNT_LIMIT, Cap, caps_in_force
 from .clock import zone_named
 from .errors import SettingsError
 from .gone import GONE, MOVED, with_moved, without_gone
@@ -76,7 +76,7 @@ class SettingsSection(BaseModel):
     @field_validator("*")
     @classmethod
     def _is_countable(cls, value: object) -> object:
-        if isinstance(value, int | float) and abs(value) > LARGEST_AMOUNT:
+        if isinstance(value, int | float) and abs(value) > AMOUNT_LIMIT:
             raise PydanticCustomError("number", "a number up to 10^15")
         return value
 
@@ -989,7 +989,7 @@ def _unknown(key: str, keys: list[str]) -> SettingsError:
 # Changes to single values in `knapper.toml` that preserve everything else: comments, order, layout.
 # The new text is parsed before it is written: unless it contains exactly the intended values, nothing is written.
 
-Value: TypeAlias = str | int | float | bool
+Value: TypeAlias = str | int | float | bool | list[str]
 Values: TypeAlias = Mapping[str, Value]
 
 
@@ -1012,15 +1012,15 @@ def write_values(root: Path, values: Values) -> Path:
     return path
 
 
-def with_values(text: str, values: Values) -> str:
-    """Return the text with these values set.
+def with_values(text: str, values: Values, file_name: str = FILE_NAME) -> str:
+    """Return the text of a file with these values set.
 
     Raises:
         SettingsError: the text is formatted in a way that cannot be changed safely.
     """
     intended = _parse(text)
     if intended is None:
-        raise _by_hand(f"{FILE_NAME} is not valid TOML.", values)
+        raise _by_hand(f"{file_name} is not valid TOML.", values)
     lines = bare_lines(text)
     for key, value in values.items():
         section, _, name = key.rpartition(".")
@@ -1030,7 +1030,7 @@ def with_values(text: str, values: Values) -> str:
             target[name] = value
     changed = "".join(f"{line}\n" for line in lines)
     if _parse(changed) != intended:
-        raise _by_hand(f"{FILE_NAME} is formatted in a way that cannot be changed safely.", values)
+        raise _by_hand(f"{file_name} is formatted in a way that cannot be changed safely.", values)
     return changed
 
 
@@ -1079,6 +1079,8 @@ def _parse(text: str) -> dict[str, Any] | None:  # Any: TOML
 def _toml(value: Value) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
     if not isinstance(value, str):
         return repr(value)
     escaped = (

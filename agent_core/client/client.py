@@ -536,15 +536,35 @@ class Client(Resource):
     async def follow(
         self, posted: Json, agent: str = "", *, conversation: str = MAIN
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events after a message was posted, until the turn that took it has ended."""
+        """Yield the events of the turn that takes a message, from its beginning, or from where it took the message.
+
+        One that is cut off is followed into the turn that resumes it.
+        """
         place = {"agent": agent, "conversation": conversation}
+        own = ""
         async with aclosing(self.events(**place, after=posted["after"])) as heard:
             async for numbered in heard:
-                if numbered.event is not None:
-                    yield numbered.event
-                ended = numbered.event if isinstance(numbered.event, events.TurnEnded) else None
-                if ended is not None and await self.turn_of(posted, **place) == ended.turn:
-                    return
+                event = numbered.event
+                if event is None:
+                    continue
+                if isinstance(event, events.MessageAdded) and not own:
+                    if event.message_id != posted["event"]:
+                        continue
+                    own = event.turn
+                if isinstance(event, events.TurnStarted) and not own:
+                    own = event.turn if await self._is_taken(posted, event, place) else ""
+                if own or not event.turn:
+                    yield event
+                if isinstance(event, events.TurnEnded) and event.turn == own:
+                    if await self._is_taken(posted, event, place):
+                        return
+                    own = ""
+
+    async def _is_taken(self, posted: Json, event: Event, place: Mapping[str, str]) -> bool:
+        """Return whether a message was taken by the turn of an event, or goes on in it."""
+        return await self.turn_of(posted, place["agent"], conversation=place["conversation"]) == (
+            event.turn
+        )
 
     @overload
     async def ask(
@@ -622,6 +642,22 @@ class Client(Resource):
                 reader.begin_again()
             else:
                 return
+
+    async def waiting(self, agent: str = "", *, conversation: str = MAIN) -> list[Json]:
+        """Return the messages that no turn has taken up yet, the oldest first."""
+        found = await self._of(agent, on_agents.waiting, conversation=conversation)
+        return list(found["waiting"])
+
+    async def edit_waiting(
+        self, event: str, text: str, agent: str = "", *, conversation: str = MAIN
+    ) -> Json:
+        """Replace the words of a message that you sent and that waits."""
+        values = {"event": event, "text": text, "conversation": conversation}
+        return await self._of(agent, on_agents.edit_waiting, **values)
+
+    async def withdraw(self, event: str, agent: str = "", *, conversation: str = MAIN) -> Json:
+        """Take a message back that waits, and return it."""
+        return await self._of(agent, on_agents.withdraw, event=event, conversation=conversation)
 
     async def interrupt(self, agent: str = "", *, conversation: str = MAIN) -> bool:
         """End the running turn and return whether there was one."""

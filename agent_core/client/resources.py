@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from agent_core.operations import functions
-from agent_core.operations.operation import OPERATIONS, Operation
+from agent_core.operations.operation import Operation, operations_of
 
 Json = dict[str, Any]  # Any: JSON
 
@@ -17,7 +17,7 @@ class FunctionOperations:
 
     def __getattr__(self, verb: str) -> Callable[..., Awaitable[Json]]:
         try:
-            operation = OPERATIONS[self.noun][verb.replace("_", "-")]
+            operation = operations_of(self.noun)[verb.replace("_", "-")]
         except KeyError:
             raise AttributeError(f"There is no operation `{self.noun} {verb}`.") from None
         signature = inspect.signature(operation.body)

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from agent_core.base.errors import UsageError
+from agent_core.base.events import CallAnswered
 from agent_core.base.messages import (
     SEND,
     Answer,
@@ -44,7 +45,6 @@ from agent_core.storage import (
     content_hash,
 )
 from agent_core.storage.journal import (
-    AnswerEntry,
     PagedEntry,
     Quote,
     ReplyEntry,
@@ -59,6 +59,8 @@ from sandbox.errors import ProtocolError
 from sandbox.wire.large import Large
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from sandbox.wire.values import LARGE, TAG, read_row
+
+from .folds import message_of
 
 _PREFIX: Final = "text-"
 _PAGED: Final = ("user", "notice", "assistant", "result")
@@ -313,7 +315,7 @@ def _calls_text(calls: Sequence[Call]) -> str:
 
 def _large_of(entry: Entry) -> Large | None:
     """Return the large value that a call returned, if it did."""
-    answer = read_as(AnswerEntry, entry)
+    answer = read_as(CallAnswered, entry)
     if answer is None or not answer.chars or entry.is_imported:
         return None
     value = answer.detail.get("value")
@@ -482,8 +484,14 @@ class History:
     past_chars: int = 0
     _notice: Notice | None = None
 
+    def take(self, entry: Entry, turn: str, seq: int) -> None:
+        """Append the message of an entry, if it has one."""
+        message = message_of(entry)
+        if message is not None:
+            self.add(turn, [message], seq, chars_of(entry))
+
     def add(self, turn: str, messages: Iterable[Message], seq: int = 0, chars: int = 0) -> None:
-        """Append the messages of one entry; answers are placed in the order of their calls, in any order of arrival.
+        """Append messages; answers are placed in the order of their calls, in any order of arrival.
 
         `chars` is the real length of the text, if the entry has only its first part.
         """
@@ -694,12 +702,8 @@ def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-ReadEntries = Callable[[Sequence[Entry]], Sequence[Message]]
-"""Maps journal entries to the messages that the model reads."""
-
-
 async def resume(
-    store: TurnStore, line: str, history: History, read: ReadEntries, before: int = LARGEST_NUMBER
+    store: TurnStore, line: str, history: History, before: int = LARGEST_NUMBER
 ) -> None:
     """Rebuild the history from storage, as after a restart or when turns were removed.
 
@@ -716,7 +720,7 @@ async def resume(
 
     def add() -> None:
         for entry in said:
-            history.add(entry.turn, read([entry]), entry.seq, chars_of(entry))
+            history.take(entry, entry.turn, entry.seq)
 
     await aside(len(said) * PER_ENTRY, add)
 

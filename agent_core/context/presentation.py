@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from agent_core.base.clock import shown_time
 from agent_core.base.problem import Problem
@@ -35,11 +35,21 @@ _WEAK_NOTES = 2
 _MAX_SOURCE = 8_000
 
 
+@runtime_checkable
+class ToldToModels(Protocol):
+    """The result of an operation of an extension that has a text for models."""
+
+    def told_to_models(self) -> str:
+        """Return what a model reads: short, and with the next step."""
+
+
 def text_of(result: object, *, grows: bool = True) -> str:
     """Return the result of an operation for a model that makes and changes functions (`grows`) or not."""
     match result:
         case FunctionHistory():
             return history(result, grows=grows)
+        case ToldToModels():
+            return result.told_to_models()
     raise TypeError(f"there is no text of {type(result).__name__}")
 
 

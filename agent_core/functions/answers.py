@@ -156,7 +156,7 @@ def _returned_text(returned: Returned, limit_chars: int) -> str:
         shown = visible(name_data(show_value(large)))
         is_long = len(shown) > _LONG_CHARS and isinstance(large, Mapping | list | tuple)
         parts = f"[Its parts: {_parts(large)}]\n" if is_long else ""
-        return with_output(parts + shorten(shown, limit_chars), returned.output)
+        return with_output(parts + shorten(shown, limit_chars), returned.output, limit_chars)
     about = (
         f"[A {large.words} as JSON. It is passed on whole between functions: call the function within a program, as in"
         " `f(g(…))`, or by its name within another function.]"
@@ -315,11 +315,14 @@ def without_pictures(
     return type(value)(map(inner, value))
 
 
-def with_output(text: str, output: str) -> str:
-    """Return a text followed by the printed output, if any."""
+def with_output(text: str, output: str, limit_chars: int = MAX_OUTPUT_CHARS) -> str:
+    """Return a text followed by the printed output, if any.
+
+    Of what returned, it is whole: a long answer is shown in pages. Beside an error, its two ends are enough.
+    """
     if not output.strip():
         return text
-    return f"{text}\nIt printed:\n{block(output, MAX_OUTPUT_CHARS)}"
+    return f"{text}\nIt printed:\n{block(output, limit_chars)}"
 
 
 def _error_text(failure: Failure, subject: Subject, *, was_refused: bool) -> str:

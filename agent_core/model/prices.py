@@ -33,7 +33,7 @@ class Prices:
         named: Mapping[str, NamedModel] | None = None,
         of_file: Collection[str] = (),
     ) -> None:
-        """Create them; `named` are the models in the settings, whose prices came with the folder if they are `of_file`."""
+        """Create them; `named` are the models in the settings, those `of_file` with prices from the folder."""
         self._root = root
         self._named = named or {}
         self._of_file = of_file

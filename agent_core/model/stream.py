@@ -31,6 +31,8 @@ from .reply import NOTES, CallPiece, Finish, Piece, Reply, TextPiece, ThoughtPie
 from .splitter import Splitter
 from .wire import Entry, WireDelta, is_object, read_chunk, read_progress, read_usage
 
+_USUAL_KEYS: Final = frozenset(("role", "content", "tool_calls", "refusal"))
+"""What most messages have alone: none of it is reasoning, unless the content is a list."""
 _LONGEST_ID: Final = 200
 _LONGEST_GIVEN_ID: Final = 1 << 16
 _MAX_READ_CHARS: Final = (
@@ -55,11 +57,11 @@ class Assembly:
         self._moved = ""  # text that a mark showed to be thought
         self._thought: list[str] = []
         self._halves: dict[str, str] = {}  # first halves of a character, by what they belong to
-        self._calls = OpenCalls(lambda name: meant(name, self._known) is not None)
+        self._calls: OpenCalls | None = None  # until the first piece of one
         self._speaker: int | None = None  # the choice that has the text
         self._refused = False
         self._finish = ""
-        self._reasoning = Reasoning()
+        self._reasoning: Reasoning | None = None  # until a message has more than text and calls
         self.usage: TokenUsage | None = None
 
     @property
@@ -85,9 +87,10 @@ class Assembly:
         note = note_of(finish, self._finish)
         thought = whole_characters("".join(self._thought))
         reply = Reply(whole_characters(self.text), thought, (), finish, self.usage or usage, note)
-        calls = self._calls.finished()
+        calls = self._calls.finished() if self._calls is not None else []
         reply = self._with_calls(reply, calls) if calls else self._bare(reply)
-        reply = replace(reply, reasoning=self._reasoning.texts())
+        if self._reasoning is not None:
+            reply = replace(reply, reasoning=self._reasoning.texts())
         tail = self._holder.rest()
         if reply.finish == "calls" and not calls:
             end = self.text.index(reply.text) + len(reply.text)
@@ -97,7 +100,10 @@ class Assembly:
     def _add(self, delta: WireDelta) -> list[Piece]:
         self._finish = delta.finish or self._finish
         self._refused = self._refused or bool(delta.refusal)
-        shown_thought = self._reasoning.add(delta.message)
+        shown_thought = ""
+        if delta.message.keys() - _USUAL_KEYS or isinstance(delta.message.get("content"), list):
+            self._reasoning = self._reasoning or Reasoning()
+            shown_thought = self._reasoning.add(delta.message)
         said = delta.text + delta.refusal
         if said and self._speaker is None:
             self._speaker = delta.choice
@@ -115,7 +121,10 @@ class Assembly:
         pieces = self._show(self._whole("thought", shown_thought) + thought, text)
         if has_moved:
             self._thought.append(self._moved)
+        if delta.fragments and self._calls is None:
+            self._calls = OpenCalls(lambda name: meant(name, self._known) is not None)
         for fragment in delta.fragments:
+            assert self._calls is not None, "it was made for the first of them"
             call, added = self._calls.add(fragment)
             if call.name and added and call.place < MAX_CALLS:
                 pieces.append(CallPiece(call.place, call.name[:_LONGEST_NAME], added))
@@ -148,7 +157,7 @@ class Assembly:
                 if reply.finish == "length"
                 else f"{note} It ended in {' and '.join(cut)}."
             )
-        elif self._calls.dropped:
+        elif self._calls is not None and self._calls.dropped:
             asked = self._calls.dropped + MAX_CALLS
             note = f"The reply asked for {asked} calls; the first {MAX_CALLS} were taken."
         calls = tuple(self._call(call.id, call.name, call.arguments, call.extra) for call in whole)

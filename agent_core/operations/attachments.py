@@ -141,6 +141,11 @@ def command_block(command: str, failed: str, output: str) -> str:
 
 def headline(message: str) -> str:
     """Return the typed words of a message on one line, without the attached files and outputs."""
+    return " ".join(typed_part(message).split())
+
+
+def typed_part(message: str) -> str:
+    """Return the beginning of a message that was typed: all but the attached files and outputs at its end."""
     lines = bare_lines(message)
     begin = at = (
         2  # of the attachments at the end, and of the next one: two line breaks precede each
@@ -150,11 +155,7 @@ def headline(message: str) -> str:
         if end == at:
             begin = at + 1
         at = end + 1
-    return (
-        " ".join("\n".join(lines[: begin - 1]).split())
-        if at > len(lines)
-        else " ".join(message.split())
-    )
+    return "\n".join(lines[: begin - 1]) if at > len(lines) else message
 
 
 def _end_of_block(lines: list[str], at: int) -> int:

@@ -8,6 +8,7 @@ import click
 
 from agent_core.base import matching
 from agent_core.base.errors import UsageError
+from agent_core.base.extensions import COMMANDS, NounBeside, offers
 from agent_core.base.untrusted import one_line
 
 from .attachments import first_named
@@ -16,25 +17,37 @@ from .commands.conversations import conversations
 from .commands.functions import calls, functions
 from .commands.memory import log, memory, sources
 from .commands.spending import cap, cost, pause, resume
+from .commands.waiting import waiting
 from .verb import ALONE, ALWAYS, CommandEntry, Verb
 
-NOUNS: Final[Mapping[str, click.Command]] = {
-    command.name or "": command
-    for command in (
-        functions,
-        calls,
-        memory,
-        agents,
-        conversations,
-        sources,
-        helpers,
-        log,
-        cost,
-        cap,
-        pause,
-        resume,
-    )
-}
+_OWN: Final = (
+    functions,
+    calls,
+    memory,
+    agents,
+    conversations,
+    sources,
+    helpers,
+    log,
+    cost,
+    cap,
+    pause,
+    resume,
+    waiting,
+)
+
+
+def _nouns() -> Mapping[str, click.Command]:
+    """Return the commands whose verbs work at the prompt and over a server, too; none replaces one of the program."""
+    nouns = {command.name or "": command for command in _OWN}
+    beside: Mapping[str, NounBeside] = offers(COMMANDS)
+    for name, noun in beside.items():
+        if noun.is_everywhere and name not in nouns:
+            nouns[name] = noun.command()
+    return nouns
+
+
+NOUNS: Final[Mapping[str, click.Command]] = _nouns()
 
 
 def verb_of(noun: str, name: str) -> Verb | None:
@@ -42,6 +55,12 @@ def verb_of(noun: str, name: str) -> Verb | None:
     above = NOUNS.get(noun)
     found = above.commands.get(name) if isinstance(above, click.Group) else above
     return found if isinstance(found, Verb) else None
+
+
+def _place(entry: CommandEntry) -> float:
+    """Return where a command is listed; one that says nothing of it is the last."""
+    other = _PLACES.get(entry.before, len(_PLACES))
+    return _PLACES.get(entry.name, other - 0.5)
 
 
 VERBS: Final[Mapping[str, tuple[str, Verb]]] = {
@@ -93,12 +112,13 @@ _OF_PROMPT: Final = (
         needs_user=ALWAYS,
     ),
     CommandEntry(
-        "/break [FUNCTION[:LINE] [if CONDITION] [after N] [every N] [once] | clear [N] | now]",
-        "Set a breakpoint; `now`: stop the running function; alone: list the breakpoints.",
-        takes="now clear <place>, if after every once",
-        after={"now": "", "clear": "<breakpoint>"},
+        "/break [FUNCTION[:LINE] [if CONDITION] [after N] [every N] [once] | clear [N] | now | here]",
+        "Set a breakpoint; `now`: stop the running function; `here`: step one here that another window steps; alone:"
+        " list the breakpoints.",
+        takes="now here clear <place>, if after every once",
+        after={"now": "", "here": "", "clear": "<breakpoint>"},
         shows=ALONE,
-        needs_user="now",
+        needs_user="now|here",
         in_turn=True,
     ),
     CommandEntry(
@@ -187,9 +207,9 @@ _OF_PROMPT: Final = (
 )
 _ORDER: Final = (
     "help exit functions introspect about call show create edit test break debug trace release good bad grants"
-    " approvals answer pin unpin delete history diff rollback example pending join confirm audit reload memory attach"
+    " approvals answer pin unpin delete history diff rollback example pending join confirm reload memory attach"
     " forget summarize memorywarning heartbeat agents switch conversations new open branch name mode go save load log"
-    " retry pop changes undo cost cap pause resume shell clear dump model"
+    " retry pop waiting changes undo cost cap pause resume shell clear dump model"
 )
 _PLACES: Final = {
     name: place for place, name in enumerate(_ORDER.split())
@@ -198,7 +218,7 @@ BY_NAME: Final = {
     entry.name: entry
     for entry in sorted(
         (*_OF_PROMPT, *(verb.entry for _, verb in VERBS.values() if verb.entry)),
-        key=lambda entry: _PLACES.get(entry.name, len(_PLACES)),
+        key=_place,
     )
 }
 ENTRIES: Final = tuple(BY_NAME.values())
@@ -214,20 +234,24 @@ GROUPS: Final[Mapping[str, str]] = {
     "daily": "functions introspect edit call break memory attach undo changes retry mode go new conversations open"
     " model help exit",
     "functions": "create history rollback test trace debug show example pending join confirm diff delete good bad"
-    " pin unpin grants approvals answer release audit reload",
+    " pin unpin grants approvals answer release reload",
     "agents": "agents switch save load summarize memorywarning heartbeat",
-    "session": "log pop branch name cost cap pause resume clear dump forget",
+    "session": "log pop waiting branch name cost cap pause resume clear dump forget",
 }
 """The commands as `/help` groups them: daily ones first; another is in the group of its noun, or else in the last."""
 
 
 def group(name: str) -> list[CommandEntry]:
     """Return the commands in a group."""
+    names = GROUPS[name].split()
+    entries = [BY_NAME[command] for command in names]
     grouped = " ".join(GROUPS.values()).split()
-    loose = [
-        entry for entry in ENTRIES if entry.name not in grouped and name == _group_of(entry.name)
-    ]
-    return [*(BY_NAME[command] for command in GROUPS[name].split()), *loose]
+    for entry in ENTRIES:
+        if entry.name not in grouped and name == _group_of(entry.name):
+            place = names.index(entry.before) if entry.before in names else len(names)
+            entries.insert(place, entry)
+            names.insert(place, entry.name)
+    return entries
 
 
 def _group_of(name: str) -> str:

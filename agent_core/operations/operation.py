@@ -14,6 +14,7 @@ from typing import (
     TypeVar,
 )
 
+from agent_core.base.extensions import VERBS, offers
 from agent_core.base.late import LateModule
 from agent_core.base.records import dataclass, field
 
@@ -29,8 +30,9 @@ Body: TypeAlias = Callable[..., Awaitable[object]]
 Question: TypeAlias = Callable[..., Awaitable[tuple[str, str]]]
 B = TypeVar("B", bound=Body)
 Scope: TypeAlias = Literal["chat", "read", "edit", "approve", "admin"]
-OPERATIONS: Final[dict[str, dict[str, "Operation"]]] = {}
-"""All operations, by noun and verb; a module of this room defines those of its noun."""
+LoadVerb: TypeAlias = Callable[[], object]
+"""What an extension has for a verb, such as `functions audit`: it loads what is an `Operation`, or else a command."""
+_OPERATIONS: Final[dict[str, dict[str, "Operation"]]] = {}
 _PLAN: Final = "PlannedChange"
 _SENTENCE: Final = re.compile(r".*?\.(?=\s|\Z)", re.DOTALL)
 _MEANING: Final = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
@@ -98,7 +100,7 @@ class Operation:
             method = "GET" if self.opens is Opens.READABLE else "POST"
             self.path = (method, f"/{self.noun}{name}/{self.verb}")
         self.gives = self.gives or inspect.signature(body).return_annotation
-        OPERATIONS.setdefault(self.noun, {})[self.verb] = self
+        _OPERATIONS.setdefault(self.noun, {}).setdefault(self.verb, self)
         return body
 
     @property
@@ -148,3 +150,21 @@ class Operation:
         if isinstance(made, plan.PlannedChange):
             return await here.functions.make(made, here.author)
         return made
+
+
+def verbs_beside(noun: str) -> list[object]:
+    """Load and return the verbs that extensions add to a noun; of an operation, that defines it."""
+    loads: Mapping[str, LoadVerb] = offers(VERBS)
+    return [load() for words, load in loads.items() if words.partition(" ")[0] == noun]
+
+
+def operations_of(noun: str) -> Mapping[str, Operation]:
+    """Return the operations of a noun by verb: those that a module of this room defines, then those of extensions."""
+    verbs_beside(noun)
+    return _OPERATIONS.get(noun, {})
+
+
+def all_operations() -> list[Operation]:
+    """Return the operations of all nouns."""
+    nouns = dict.fromkeys([*_OPERATIONS, *(words.partition(" ")[0] for words in offers(VERBS))])
+    return [operation for noun in nouns for operation in operations_of(noun).values()]

@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from agent_core.base import events
-from agent_core.base.events import Event
+from agent_core.base.events import Event, Usage
 from agent_core.base.matching import MARK
 from agent_core.base.records import dataclass
 from agent_core.base.settings import NamedModel
 from agent_core.base.untrusted import one_line
 from agent_core.model.prices import FILE, Prices
 from agent_core.storage import Entry, SpentRow, Store
-from agent_core.storage.journal import MessageEntry, NoticeEntry, UsageEntry, read_as, text_of
+from agent_core.storage.journal import MessageEntry, NoticeEntry, read_as, text_of
 from agent_core.views.styled_lines import Line, columns, counted, line, money
 
 from .attachments import headline
@@ -116,16 +116,9 @@ class Spending:
                 turn = entry.turn
                 started = events.TurnStarted(turn=turn, agent=agent, message=text_of(entry))
                 self.hear(started, agent, "")
-            used = read_as(UsageEntry, entry)
+            used = read_as(Usage, entry)
             if used is not None:
-                usage = events.Usage(
-                    turn=turn,
-                    prompt_tokens=used.prompt_tokens,
-                    completion_tokens=used.completion_tokens,
-                    cached_tokens=used.cached_tokens,
-                    estimated=used.estimated,
-                )
-                self.hear(usage, agent, used.model)
+                self.hear(used, agent, used.model)
                 self.turns[-1].seconds = entry.at - self._began
         return turn
 
@@ -192,7 +185,7 @@ async def spent_since_ever(
 
     With a `token`, those in conversations that are private to another one are left out.
     """
-    kinds = (MessageEntry.kind, NoticeEntry.kind, UsageEntry.kind)
+    kinds = (MessageEntry.kind, NoticeEntry.kind, Usage.kind)
     for each in (agent, *await store.lines(agent, token=token)):
         turn = ""
         since = await store.branched_at(each)

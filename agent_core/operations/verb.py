@@ -235,7 +235,8 @@ class CommandEntry:
     `shows` is a pattern for arguments with which the command only shows something. From a pipe, everything else needs
     an option. A command that always only shows works while a turn runs, as does one that is `in_turn`.
     `needs_user` is a pattern for arguments that require a user at a terminal, whatever the options.
-    `page` names the equivalent on the server's page, if there is one.
+    `page` names the equivalent on the server's page, if there is one. It is listed `before` another command, or last.
+    Ctrl-C ends one that `is_long`.
     """
 
     typed: str
@@ -246,6 +247,8 @@ class CommandEntry:
     in_turn: bool = False
     after: Mapping[str, str] = field(default_factory=dict)
     page: str = ""
+    before: str = ""
+    is_long: bool = False
 
     @property
     def name(self) -> str:

@@ -405,7 +405,7 @@ def brought_by(candidate_text: ParsedText, module_text: ParsedText, path: str) -
                 "import-clash",
                 message,
                 Place(path, line),
-                f"import it under another name: `… as {name}_`",
+                f"import it under another name: `… as {name}_`; or give the function a file of its own",
             )
         if missing:
             start = "import" if isinstance(node, ast.Import) else f"from {missing[0][0]} import"

@@ -17,7 +17,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, overload
 
@@ -25,7 +25,14 @@ from agent_core.access.grants import NOTHING, Grants, TaskReach
 from agent_core.access.grants.approval import FollowedQuestions
 from agent_core.base import events
 from agent_core.base.caps import Payer, paid_by
-from agent_core.base.errors import AgentBusy, KnapperError, UsageError, WorkspaceError
+from agent_core.base.errors import (
+    AgentBusy,
+    KnapperError,
+    LostLease,
+    ModelError,
+    UsageError,
+    WorkspaceError,
+)
 from agent_core.base.limits import OF_MESSAGES, Allowance, SpendingLimits
 from agent_core.base.matching import MARK
 from agent_core.base.pictures import (
@@ -43,6 +50,7 @@ from agent_core.base.records import asdict, dataclass, field, replace
 from agent_core.base.untrusted import one_line
 from agent_core.context import History, PageReader, RequestPrompt, claim, resume
 from agent_core.context import pop as pop_turn
+from agent_core.context.folds import receipt_in
 from agent_core.functions.debug import Debugger, DebuggerSlot
 from agent_core.functions.gate.draft import ALONE
 from agent_core.functions.service import Author, FunctionService, StaleView
@@ -67,9 +75,23 @@ from agent_core.storage import (
     agent_of,
     dump,
 )
+from agent_core.storage.inbox import ALONE as BEGINS_ALONE
+from agent_core.storage.inbox import (
+    CLIENT,
+    CONTINUES,
+    EXPECTS,
+    HEARD,
+    HERE,
+    MAX_STEPS,
+    MODEL,
+    ONLY,
+    POLICY,
+)
 from agent_core.storage.journal import (
     EndEntry,
     MessageEntry,
+    facts_entry,
+    notice,
     read_all,
     read_marks,
     text_of,
@@ -77,28 +99,12 @@ from agent_core.storage.journal import (
 )
 from sandbox.wire.strict_json import whole_characters
 
-from .entries import (
-    AFTER,
-    CLIENT,
-    EXPECTS,
-    HEARD,
-    HERE,
-    ONLY,
-    POLICY,
-    begun,
-    facts_entry,
-    is_alone,
-    is_of_client,
-    is_unwatched,
-    messages_of,
-    notice,
-    receipt_in,
-)
-from .entries import ALONE as BEGINS_ALONE
 from .event_fold import EventFold
 from .live_feed import LiveFeed
 from .message_protocol import is_readable
 from .session import GO_ON, SENT, STOPPED, AgentSession, closing_answers, is_reply, settle
+from .shared_debugger import FollowedStops, OwnDebugger
+from .taken_up import begun, is_alone, is_unwatched
 from .turn import Account, Emit, OwnName, Turn, TurnGroup, TurnJournal, TurnOrigin, TurnQuestions
 from .turn_end import Ended
 from .turn_follower import TurnFollower
@@ -125,7 +131,7 @@ _ABOUT_MODES: Final[Mapping[str, str]] = {
     "plan": "This turn is a plan. Only read: nothing is kept, made or written, and what would is refused. End with"
     f" your proposal: what you would do, step by step. Before that, name all that it will have to reach: {_EXPECTS}.",
     "task": "Before the first call that reaches anything, name at once all that this task will have to reach, so that"
-    f" the user is asked once: {_EXPECTS}. Leave out what it does not need.",
+    f" the user is asked once: {_EXPECTS}. Leave out what it does not need and what is allowed already.",
 }
 """What the model is told at the end of the message that begins a turn of this mode."""
 
@@ -171,6 +177,21 @@ class TurnOptions:
 _PAUSE_S: Final = 0.05  # between looks at what another process does with a message
 _LOOK_S: Final = 0.5  # between looks whether a process that tells of its turn still runs it
 _PRECEDENCE_S: Final = 1.0
+_LIE_S: Final = 2.0
+TAKEN_OVER: Final = (
+    "Another process took over this turn, perhaps while this one was suspended; it goes on there."
+)
+_NOBODY_ASKS: Final = "the process that asked has ended"
+_OFFER_S: Final = 3.0  # how long others have to take up a message for which no model is here
+_STEP_LIMIT: Final = 1_000_000
+_OTHER_MODEL: Final = (
+    "The message asks for the model {}, which cannot be opened in the process that answers it"
+    " ({}) Its own model answers."
+)
+_HANDED_OVER: Final = "No model can answer here ({}) Another window that has one is asked to."
+_WITHDRAWN: Final = (
+    "The message was taken back in another window before a turn had it: nothing answers it."
+)
 _MISSED_LIMIT: Final = 20  # turns that are told of at once
 _SENT_LIMIT: Final = 1_000  # messages that are known to come from here
 # The user's message comes before those of other agents, but not before its own turn that was cut off.
@@ -202,7 +223,12 @@ class TurnRunner:
     is_stale: bool = False  # another process may have continued the conversation
     seen: int = 0  # the number of the last entry or end of a turn that was told of
     settled: str = ""  # about a turn that was cut off, until somebody is told
+    has_claimed: bool = False  # a turn, since the conversation is held
     ring: Callable[[], object] = lambda: None  # tells other processes that a turn began or ended
+    has_others: Callable[[], bool] = lambda: False  # whether other processes answer messages here
+    offered_since: float | None = None  # when our message was left to others, as no model is here
+    stops: FollowedStops | None = None  # of the turn that is followed
+    own_debugger: OwnDebugger | None = None  # of this window
 
     @property
     def name(self) -> str:
@@ -283,16 +309,15 @@ class TurnRunner:
         """Let other processes run the conversation; a group holds its members as long as it is open."""
         if self.loop.is_group:
             return
-        try:
-            self.seen = await self.store.last_seq(self.line)
-        finally:
-            await self.store.lend(self.line)
+        await self.store.lend(self.line)
+        if self.has_claimed:
+            self.has_claimed = False
             self.ring()
 
     async def reload(self) -> None:
         """Read the conversation again, which another process may have continued."""
         before = len([*self.history])
-        await resume(self.store, self.line, self.history, messages_of)
+        await resume(self.store, self.line, self.history)
         if len([*self.history]) != before:
             self.loop.model_session.shown.thaw()
         await self.memory.blocks.reload()
@@ -306,8 +331,8 @@ class TurnRunner:
         Only the turn that answers is told of.
         """
         own = [await self.post(post) for post in posts]
-        if options.follows:
-            await self._tell_missed(emit)
+        follower = TurnFollower(self.store, self.line, own[-1] if own else "")
+        await self._tell_missed(follower, emit, options)
         if not own:
             running = await self.store.running_event(self.line) if options.follows else ""
             try:
@@ -317,26 +342,38 @@ class TurnRunner:
                 if not running:
                     raise
                 own = [running]
+                follower.message = running
             else:
                 try:
+                    await self._tell_missed(follower, emit, options)
                     await self._run_next((), emit, options)
                 finally:
                     await self.let_go()
                 return
         approver = options.approver or self.functions.granting.queue.approver
-        questions = FollowedQuestions(approver, self.store) if approver else None
+        self.following = follower
+        questions = (
+            FollowedQuestions(approver, self.store, lambda: follower.is_of_this_user)
+            if approver
+            else None
+        )
+        self.stops = stops = FollowedStops(self.store, self.own_debugger)
 
         def tell(event: events.Event) -> None:
-            if questions is not None and self.turn is None:  # else the turn asks itself
-                questions.hear(event)
+            if self.turn is None:  # else the turn asks itself
+                stops.hear(event)
+                if questions is not None:
+                    questions.hear(event)
             emit(event)
 
-        self.following = TurnFollower(self.store, self.line, own[-1])
         try:
-            await self._await_answer(own, tell, options, tells_wait=bool(posts))
+            self.offered_since = None
+            await self._await_answer(own, tell, options, questions, posted=bool(posts))
         finally:
-            self.following.close()
+            follower.close()
             self.following = None
+            self.stops = None
+            await stops.aclose()
             if questions is not None:
                 await questions.aclose()
 
@@ -347,10 +384,10 @@ class TurnRunner:
             AgentBusy: it is due to its sender.
         """
         waiting = await self.store.waiting(self.line)
-        if not waiting or not waiting[0].payload.get(HERE) or waiting[0].id in self.sent:
+        if not waiting or not waiting[0].here or waiting[0].id in self.sent:
             return
         if self._passes(waiting[0].id):
-            raise AgentBusy(f"A message for `{self.name}` was sent just now.", fix="Wait a second.")
+            raise self._due_to_another()
 
     def _passes(self, message: str) -> bool:
         """Return whether the next message that waits is left to its sender, which has a second from now."""
@@ -360,31 +397,102 @@ class TurnRunner:
         return now - self.passed[1] < _PRECEDENCE_S
 
     async def _await_answer(
-        self, own: Sequence[str], emit: Emit, options: TurnOptions, *, tells_wait: bool
+        self,
+        own: Sequence[str],
+        emit: Emit,
+        options: TurnOptions,
+        questions: FollowedQuestions | None,
+        *,
+        posted: bool,
     ) -> None:
         """Run or follow turns until the last of our `own` messages is answered, or another process is left to it."""
         follower = self.following
         assert follower is not None
+        is_told = not posted
+        was_stopped = False
+        is_left = False
         while not (follower.is_over or self.leaves):
+            if await follower.is_withdrawn():
+                emit(events.Warned(message=_WITHDRAWN))
+                break
             try:
-                await self.take()
+                await self._take_in_order(own, follower)
             except AgentBusy as busy:
-                if tells_wait:
-                    emit(events.Warned(message=f"{busy.message} This message waits for it."))
-                    tells_wait = False
+                if not is_told or busy.is_stopped > was_stopped:
+                    whom = "This message waits for it." if posted else "It is waited for."
+                    fix = busy.fix if busy.is_stopped else ""
+                    emit(events.Warned(message=f"{busy.message} {whom}", fix=fix))
+                is_told = True
+                was_stopped = busy.is_stopped
                 await self._follow(follower, emit)
+                await self._tell_missed(follower, emit, options)
                 await self._stop_following(follower)
             else:
-                try:
-                    if await self._run_own(own, follower, emit, options):
-                        return
-                finally:
-                    await self.let_go()
+                if questions is not None:
+                    await questions.aclose(_NOBODY_ASKS)
+                is_answered = await self._run_held(own, follower, emit, options, posted=posted)
+                is_left = is_answered is None
+                if is_answered:
+                    return
             if not follower.is_over:
-                for event in await follower.wait(_LOOK_S, _PAUSE_S):
+                for event in await follower.wait(_LOOK_S, _LOOK_S if is_left else _PAUSE_S):
                     emit(event)
         if options.follows:  # commands show what was said elsewhere, too
             await self.reload()
+
+    async def _run_held(
+        self,
+        own: Sequence[str],
+        follower: TurnFollower,
+        emit: Emit,
+        options: TurnOptions,
+        *,
+        posted: bool,
+    ) -> bool | None:
+        """Do as `_run_own` does, and let go. A turn that another process took over is left to that.
+
+        None is returned if our message was left to others for now, because no model is here.
+        """
+        is_answered: bool | None = None
+        is_lost = False
+        try:
+            await self._tell_missed(follower, emit, options)
+            if not (posted and await self._hand_over(follower, emit)):
+                is_answered = await self._run_own(own, follower, emit, options)
+        except* LostLease:
+            is_lost = True
+            is_answered = False
+        finally:
+            await self.let_go()
+        if is_lost:
+            emit(events.Warned(message=TAKEN_OVER))
+            await self._leave_to_others(follower, emit)
+        return is_answered
+
+    async def _leave_to_others(self, follower: TurnFollower, emit: Emit) -> None:
+        """Follow for a while without taking the conversation, which a lock that lies gives to two processes."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LIE_S):
+                while not (follower.is_over or self.ends_at_once or self.leaves):
+                    await self._follow(follower, emit)
+                    for event in await follower.wait(_PAUSE_S, _PAUSE_S):
+                        emit(event)
+
+    async def _hand_over(self, follower: TurnFollower, emit: Emit) -> bool:
+        """Return whether our message is left to another process for now, because this one has no model for it."""
+        await self._follow(follower, emit)
+        if follower.turn or self.loop.is_group or not self.has_others():
+            return False
+        now = self.session.clock.monotonic()
+        if self.offered_since is None:
+            try:
+                await self.loop.model_session.model()
+            except (ModelError, UsageError) as error:
+                emit(events.Warned(message=_HANDED_OVER.format(one_line(error.message, 200))))
+                self.offered_since = now
+            else:
+                return False
+        return now - self.offered_since < _OFFER_S
 
     async def post(self, post: Post) -> str:
         """Post an event of this window, and return its id."""
@@ -398,15 +506,23 @@ class TurnRunner:
         if follower.is_over:
             self.seen = max(self.seen, follower.last)
 
-    async def _tell_missed(self, emit: Emit) -> None:
-        """Tell of the turns that ended elsewhere since the last one that was told of here."""
+    async def _tell_missed(self, follower: TurnFollower, emit: Emit, options: TurnOptions) -> None:
+        """Tell of the turns that ended elsewhere since the last one that was told of here, before the followed one."""
+        if not options.follows or follower.turn:
+            return
         for ended in await self.store.ended_turns(self.line, self.seen, most=_MISSED_LIMIT):
+            message = follower.message
+            if message and ended.id == await self.store.turn_of(message, self.line):
+                break
             await self._follow(TurnFollower(self.store, self.line, "", ended.id), emit)
 
     async def has_missed(self) -> bool:
         """Return whether a turn runs, or has ended, that was not told of here."""
-        last = await self.store.last_seq(self.line)
-        return last > self.seen and not self.one_at_a_time.locked()
+        if self.one_at_a_time.locked():
+            return False
+        # One that has only begun has no number yet; its process may have been killed.
+        is_running = bool(await self.store.running_event(self.line))
+        return is_running or await self.store.last_seq(self.line) > self.seen
 
     async def _stop_following(self, follower: TurnFollower) -> None:
         """End the turn that another process runs for our message, or withdraw the message, if the user says so."""
@@ -434,17 +550,47 @@ class TurnRunner:
             await self._follow(follower, emit)
             if follower.is_over:
                 return True
-            waiting = [
-                id for id, kind in await self.store.waiting_events(self.line) if kind not in BETWEEN
-            ]
-            is_of_another = bool(waiting) and waiting[0] not in own and not follower.turn
-            if is_of_another and self._passes(waiting[0]):
+            if await follower.is_withdrawn():
+                return False
+            if await self._is_due_to_another(own, follower):
                 return False
             is_answered = await self._run_next(_LATER_KINDS, emit, options, own)
-            if is_answered is None:  # it was cut off, and ends here
+            if is_answered is None:  # it was cut off, and ends here or goes on later
                 await self._follow(follower, emit)
-            if is_answered is not False:
+                return follower.is_over or not await self._goes_on_later(own[-1])
+            if is_answered:
                 return True
+
+    async def _take_in_order(self, own: Sequence[str], follower: TurnFollower) -> None:
+        """Take the conversation as `take` does, unless the next turn is due to another process, which would wait.
+
+        Raises:
+            AgentBusy: another process runs it, or is due.
+        """
+        is_free = not await self.store.running_event(self.line)
+        if is_free and await self._is_due_to_another(own, follower):
+            raise self._due_to_another()
+        await self.take()
+
+    def _due_to_another(self) -> AgentBusy:
+        return AgentBusy(f"A message for `{self.name}` was sent just before.", fix="Wait a second.")
+
+    async def _is_due_to_another(self, own: Sequence[str], follower: TurnFollower) -> bool:
+        """Return whether the next message that waits is left to its sender, none of our `own` being before it."""
+        if follower.turn:
+            return False
+        waiting = [
+            id for id, kind in await self.store.waiting_events(self.line) if kind not in BETWEEN
+        ]
+        return bool(waiting) and waiting[0] not in own and self._passes(waiting[0])
+
+    async def _goes_on_later(self, message: str) -> bool:
+        """Return whether the turn of a message of ours was cut off and will go on, unless the user ends it."""
+        again = await self.store.resumption_of(message) if message in self.sent else ""
+        if again and self.ends_at_once:
+            await self.store.withdraw(again)
+            return False
+        return bool(again)
 
     @asynccontextmanager
     async def alone(self, kind: str, options: TurnOptions) -> AsyncIterator[Turn]:
@@ -460,11 +606,12 @@ class TurnRunner:
             finally:
                 self.turn = None
                 await self.store.finish(turn.id, turn.attempt)
+                self.seen = await self.store.last_seq(self.line)
 
     async def begin(self, turn: Turn, inbound: Inbound) -> None:
         """Store the first entries of a turn, and notify its listeners."""
         opening = await self.session.opening(inbound, is_first=not any(self.history))
-        before = str(inbound.payload.get(AFTER) or "")
+        before = inbound.after
         earlier = receipt_in(await self.store.load(before)) if before else None
         done = [facts_entry(earlier.to_json())] if earlier else []
         opening[-1] = begun(opening[-1], inbound, turn.policy)
@@ -477,8 +624,9 @@ class TurnRunner:
     ) -> Turn:
         """Return the turn for a claimed event, with everything that its steps need."""
         queue, session = self.functions.granting.queue, self.session
-        payload, is_between = claimed.event.payload, claimed.event.kind in BETWEEN
-        thread = str(payload.get("thread") or "") if is_between else ""
+        event = claimed.event
+        is_between = event.kind in BETWEEN
+        thread = event.thread if is_between else ""
         tools, limits, account = self.tools, session.thread_limits, None
         if (
             thread
@@ -492,25 +640,23 @@ class TurnRunner:
                 self.name, thread or claimed.id, self.store, own, session.clock, parent
             )
         # An answer to a turn that the user began, or its restart, continues it.
-        is_continuation = claimed.event.kind == "answer" or (
-            claimed.event.kind == "again" and not payload.get("from")
-        )
-        is_users = not is_between or (is_continuation and not payload.get("owes"))
+        is_continuation = event.kind == "answer" or (event.kind == "again" and not event.from_)
+        is_users = not is_between or (is_continuation and not event.owes)
         origin = TurnOrigin(
             thread=thread or claimed.id,
-            owes=str(payload.get("owes") or "") if is_between else "",
-            hops=int(payload.get("hops") or 0) if is_between else 0,
-            is_asked=claimed.event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
+            owes=event.owes if is_between else "",
+            hops=event.hops if is_between else 0,
+            is_asked=event.kind in ("message", "login", "ask", "answer", "handoff", HEARD),
             is_users=is_users,
-            is_unattended=not is_users or is_unwatched(claimed.event),
+            is_unattended=not is_users or is_unwatched(event),
             verify=session.verify and session.style.verify and not any(map(is_reply, self.history)),
-            on_behalf_of=options.on_behalf_of
-            or (str(payload.get("from") or "") if is_between else ""),
-            trace=str(payload.get("trace") or ""),
-            only=frozenset(payload.get(ONLY) or ()),
+            on_behalf_of=options.on_behalf_of or (event.from_ if is_between else ""),
+            trace=event.trace,
+            only=frozenset(event.only),
             restarts=options.restarts,
-            continues=str(payload.get(AFTER) or ""),
-            is_clients=is_of_client(claimed.event),
+            continues=event.after,
+            is_clients=event.client is not None,
+            max_steps=event.max_steps if 0 < event.max_steps <= _STEP_LIMIT else 0,
             group=options.group,
             account=account,
         )
@@ -533,8 +679,8 @@ class TurnRunner:
             session.style,
             session.clock,
             OwnName(self.name),
-            self._policy_of(claimed.event),
-            TaskReach(Grants.from_json(payload.get(EXPECTS) or {})),
+            self._policy_of(event),
+            TaskReach(Grants.from_json(event.expects)) if event.expects else TaskReach(),
             pictures=self.loop.model_session.pictures,
         )
 
@@ -544,11 +690,10 @@ class TurnRunner:
         A message of another agent brings that agent's, which only narrows.
         """
         usual = self.session.usual_policy
-        given = inbound.payload.get(POLICY)
-        if not isinstance(given, dict):
+        if inbound.policy is None:
             return usual
-        policy = Policy.from_json(given)
-        is_others = inbound.kind not in _OWN_KINDS and inbound.payload.get("from")
+        policy = Policy.from_json(inbound.policy)
+        is_others = inbound.kind not in _OWN_KINDS and inbound.from_
         return usual.narrowed(policy) if is_others else policy
 
     async def _run_next(
@@ -559,24 +704,59 @@ class TurnRunner:
         Of other turns, nobody is told who waits for the answer to a message and does not follow the conversation.
         """
         message = own[-1] if own else ""
-        with self.functions.in_use():
+        with self.functions.use:
             claimed = await self._next(skip, own, restarts=options.restarts)
             if self.settled and (options.follows or not own):
                 emit(events.Warned(message=self.settled))
             self.settled = ""
             if claimed is None:
+                self.seen = await self.store.last_seq(self.line)
                 return None
             is_own = await self._took(claimed, message)
             is_told = is_own or options.follows or not own or claimed.event.id in own
             self.tools.look()
             turn = self.turn_of(claimed, options, emit if is_told else lambda _: None)
             is_part = bool(options.on_behalf_of) or options.group is not None
+            self.is_stale = True  # until all is stored that is said to have happened
             try:
-                async with fed(turn, "" if is_part else self.store.place):
+                async with (
+                    fed(turn, "" if is_part else self.store.place),
+                    self._with_model(turn, claimed.event),
+                ):
                     await self._run_claimed(turn, claimed.event, options.shape)
             finally:
                 self.tools.end()
+            self.is_stale = False
+            self.seen = await self.store.last_seq(self.line)
         return is_own or await self._took(claimed, message)
+
+    @asynccontextmanager
+    async def _with_model(self, turn: Turn, inbound: Inbound) -> AsyncIterator[None]:
+        """Have the model that the sender of a message chose for it answer while the block runs, if it can here."""
+        models = self.loop.model_session.models
+        wanted = inbound.model
+        before = models.chosen
+        if not wanted or inbound.id in self.sent or wanted in (before, models.name):
+            yield
+            return
+        is_changed = False
+        try:
+            await self.loop.model_session.change(wanted)
+            is_changed = True
+        except KnapperError as error:
+            why = one_line(error.message, 200)
+            turn.tell(events.Warned(message=_OTHER_MODEL.format(one_line(wanted, 80), why)))
+        try:
+            yield
+        finally:
+            if is_changed:
+                await self._change_back(turn, before)
+
+    async def _change_back(self, turn: Turn, model: str | None) -> None:
+        try:
+            await self.loop.model_session.change(model)
+        except KnapperError as error:  # the turn has its answer: the other model stays
+            turn.tell(events.Warned(message=error.message, fix=error.fix))
 
     async def _took(self, claimed: ClaimedTurn, message: str) -> bool:
         return bool(message) and claimed.id == await self.store.turn_of(message, self.line)
@@ -590,11 +770,12 @@ class TurnRunner:
         that failed here, because its sender has the error.
         """
         claimed = await self.store.next(self.line, self.owner, skip=skip)
+        self.has_claimed |= claimed is not None
         while claimed is not None and claimed.attempt > 1:
             has_sender = claimed.event.id in own or claimed.event.id not in self.sent
             is_owed = restarts or (is_alone(claimed.event) and has_sender)
             self.settled = await settle(self.store, claimed, self.session, restarts=is_owed)
-            await resume(self.store, self.line, self.history, messages_of)
+            await resume(self.store, self.line, self.history)
             claimed = await self.store.next(self.line, self.owner, skip=skip)
         return claimed
 
@@ -603,7 +784,7 @@ class TurnRunner:
     ) -> None:
         self.session.policy = turn.policy
         await self.begin(turn, inbound)
-        if shape is not None and inbound.payload.get(CLIENT) == shape.terms:
+        if shape is not None and inbound.client == shape.terms:
             assert self.tools.guest is not None, "it is made of these terms"
             self.tools.guest.fault_of = shape.fault
         self.ring()
@@ -626,7 +807,7 @@ class TurnRunner:
         why = list[Entry]()
         if ended.warning:
             why.append(write_entry(events.Warned(message=ended.warning, fix=ended.fix)))
-        if ended.why and ended.reason != "replied":
+        if ended.reason != "replied" and ended.why:
             why.append(write_entry(EndEntry(text=ended.why)))
         if ended.reason == "failed":  # else the model would read the next message as one with this
             why.append(notice(UNANSWERED))
@@ -702,7 +883,7 @@ def _closing(turn: Turn, ended: Ended) -> tuple[list[Post], list[Write]]:
             "trace": turn.origin.trace,
             ONLY: sorted(turn.origin.only),
             POLICY: turn.policy.to_json(),
-            AFTER: turn.id,
+            CONTINUES: turn.id,
         }
         return [Post(turn.line, "again", {**kept, "tries": 0}, key=f"again:{turn.id}")], writes
     if not turn.origin.owes or ended.reason in ("parked", "handed_off", "stuck"):
@@ -809,6 +990,8 @@ class Agent:
         self.proposal: Grants | None = None  # what the last plan would have to reach
         self._begins: tuple[Policy, Grants] | None = None  # of the next message alone
         self.policy: Policy | None = None  # of these messages, if it is not the workspace's
+        self.max_steps = 0  # of their turns, if this window chose a limit
+        self.model_flag = ""  # of their turns, if this window was begun with one
         self.restarts = False  # whether an interrupted turn of the user resumes elsewhere or later
         self._store = store
         self._loop = loop
@@ -908,7 +1091,7 @@ class Agent:
         await self.session.own_set.load()
         await self.session.load_pause()
         if not self._store.has(self.line):  # it is read again before a turn runs here
-            await resume(self._store, self.line, self._history, messages_of)
+            await resume(self._store, self.line, self._history)
             self._turns.seen = await self._store.last_seq(self.line)
             return
         claimed = await claim(self._store, self.line, self._turns.owner, leaves=FROM_USER)
@@ -917,11 +1100,12 @@ class Agent:
             self.restored = await settle(self._store, claimed, self.session, restarts=is_owed)
             self._turns.receipt = receipt_in(await self._store.load(claimed.id))
             claimed = None
-        await resume(self._store, self.line, self._history, messages_of)
+        await resume(self._store, self.line, self._history)
         if claimed is not None:
             await self._turns.begin(self._turns.turn_of(claimed, TurnOptions(self)), claimed.event)
             self.tools.end()
             await self._store.finish(claimed.id, claimed.attempt, "interrupted")
+        self._turns.seen = await self._store.last_seq(self.line)
         await self._turns.let_go()
 
     async def _load_conversation(self) -> None:
@@ -961,15 +1145,15 @@ class Agent:
             raise UsageError("A group gives no reply of a shape.", fix="Ask one agent.")
         kept = await self._keep(pictures)
         posts = [*heard, *([] if message is None else [self._post(message, shape, kept)])]
-        begins_alone = not heard and group is None and self.origin.window != "prompt"
-        if message is not None and begins_alone:
-            # Whoever runs it: the answer is to it alone.
-            posts[-1].payload.update({BEGINS_ALONE: True, HERE: True})
+        if message is not None and not heard and group is None:
+            posts[-1].payload[HERE] = True
+            if self.origin.window != "prompt":  # whoever runs it: the answer is to it alone
+                posts[-1].payload[BEGINS_ALONE] = True
         if message == GO_ON and not await self.goes_on():  # the receipt continues, too
             for ended in await self._store.ended_turns(
                 self.line, await self._store.last_seq(self.line) - 1
             ):
-                posts[-1].payload[AFTER] = ended.id
+                posts[-1].payload[CONTINUES] = ended.id
         is_named = bool(self.conversation.name)
         if self.policy_now.only_reads:
             self.proposal = NOTHING  # until the model names what it would have to reach
@@ -1098,21 +1282,64 @@ class Agent:
         """Return whether another process runs a turn, or has ended one, that nobody was told of here."""
         return await self._turns.has_missed()
 
-    def on_turn(self, ring: Callable[[], object]) -> None:
-        """Call `ring` when a turn begins or ends here."""
+    def on_turn(self, ring: Callable[[], object], has_others: Callable[[], bool]) -> None:
+        """Call `ring` when a turn begins or ends here. `has_others`: whether other processes answer messages."""
         self._turns.ring = ring
+        self._turns.has_others = has_others
 
-    async def say_during_turn(
-        self, message: str, *, pictures: Sequence[PictureSource] = ()
-    ) -> None:
-        """Store a message that the running turn picks up at its next step."""
+    async def say_during_turn(self, message: str, *, pictures: Sequence[PictureSource] = ()) -> str:
+        """Store a message that the running turn picks up at its next step, and return its id."""
         kept = await self._keep(pictures)
-        await self._turns.post(self._post(message, pictures=kept))
+        id = await self._turns.post(self._post(message, pictures=kept))
+        self._turns.ring()  # other windows show that it waits
+        return id
+
+    async def withdraw(self, id: str) -> bool:
+        """Take a message back that no turn has taken up yet; return whether it still waited."""
+        is_back = await self._store.withdraw(id)
+        if is_back:
+            self._turns.ring()
+        return is_back
+
+    @property
+    def has_others(self) -> bool:
+        """True if other processes of this machine answer messages here, too."""
+        return self._turns.has_others()
+
+    @property
+    def has_own_terms(self) -> bool:
+        """True if this window chose a model with a command, or a policy, for the turns that it begins."""
+        return bool(self.models.chosen) or self.policy_now != DEFAULT
 
     @property
     def is_following(self) -> bool:
         """True if another process runs a turn that is told of here, or will answer a message of this window."""
         return self._turns.following is not None and self._turns.turn is None
+
+    def step_with(self, window: str, debugger: Debugger) -> None:
+        """Step what stops at breakpoints of this `window` in other processes."""
+        self._turns.own_debugger = OwnDebugger(window, debugger, self.snapshot)
+
+    async def take_over_stop(self, debugger: Debugger) -> None:
+        """Step a function here that stands still in this conversation.
+
+        Raises:
+            UsageError: none is stepped in another window.
+        """
+        turn = self._turns.turn
+        if turn is not None and turn.questions.debugger is not None:
+            turn.questions.debugger.take_back()
+        elif self._turns.stops is not None:
+            await self._turns.stops.take(debugger, self.snapshot())
+        else:
+            raise UsageError("No function is stopped in another window.")
+
+    def is_stepped_here(self, stopped: events.CallStopped) -> bool:
+        """Return whether this window steps a function that stands still."""
+        stops = self._turns.stops
+        if self.is_following and stops is not None:
+            return stops.are_ours
+        return not stopped.is_elsewhere
 
     def is_from_elsewhere(self, message_id: str) -> bool:
         """Return whether a message was sent through another window."""
@@ -1124,8 +1351,9 @@ class Agent:
         Raises:
             UnusablePicture: one cannot be used.
         """
-        check_count(sources)
         kept = list[Picture]()
+        if sources:
+            check_count(sources)
         files = self.model_session.pictures
         for source in sources:
             if isinstance(source, Picture):
@@ -1147,11 +1375,19 @@ class Agent:
             raise UsageError(
                 "The message is not text in UTF-8, and was not sent.", fix="Send it in UTF-8."
             )
-        payload = with_pictures({"text": message}, pictures)
+        payload: dict[str, Any] = {"text": message}
+        if pictures:
+            payload = with_pictures(payload, pictures)
         if shape is not None:
             payload[CLIENT] = shape.terms
-        if self.policy is not None:
-            payload[POLICY] = self.policy.to_json()
+        # What belongs to a message goes with it, because another process may answer it.
+        if self.policy_now != DEFAULT or self.policy is not None:
+            payload[POLICY] = self.policy_now.to_json()
+        if self.max_steps:
+            payload[MAX_STEPS] = self.max_steps
+        model = self.models.chosen or self.model_flag
+        if model:
+            payload[MODEL] = model
         if self._begins is not None:
             payload |= {POLICY: self._begins[0].to_json(), EXPECTS: self._begins[1].to_json()}
             self._begins = None
@@ -1164,9 +1400,7 @@ class Agent:
     async def waiting(self) -> list[str]:
         """Return the messages that no turn has picked up yet, oldest first."""
         waiting = await self._store.waiting(self.line)
-        return [
-            str(message.payload.get("text", "")) for message in waiting if message.kind == "message"
-        ]
+        return [message.text for message in waiting if message.kind == "message"]
 
     async def measure(self) -> None:
         """Estimate how much of the context window a resumed conversation takes, before its first reply."""
@@ -1178,7 +1412,7 @@ class Agent:
         await self.memory.recall.catch_up()  # recall keeps what leaves the context
         async with self._turns.owned():
             entries = await pop_turn(self._store, self.line)
-            await resume(self._store, self.line, self._history, messages_of)
+            await resume(self._store, self.line, self._history)
         said = next((entry for entry in entries if entry.kind == "user"), None)
         began = said or next((entry for entry in entries if entry.kind == "notice"), None)
         text = text_of(began) if began else ""

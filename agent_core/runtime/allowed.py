@@ -1,5 +1,6 @@
 """What a policy takes away of the functions that run in the host."""
 
+from functools import cache
 from typing import Final
 
 from agent_core.base.policy import Policy
@@ -40,6 +41,7 @@ READING: Final = frozenset(
 _EXPECTING: Final = frozenset(("expect_reach",))
 
 
+@cache
 def withheld_by(policy: Policy) -> frozenset[str]:
     """Return the functions that are not offered under a policy."""
     withheld = frozenset[str]()

@@ -28,16 +28,17 @@ from agent_core.storage import (
     Write,
     commit,
 )
-from agent_core.storage.journal import ReachEntry, write_entry
-from sandbox import Refused, Returned
-from sandbox.wire.large import Large
-
-from .entries import (
+from agent_core.storage.journal import (
+    ReachEntry,
     answer_to,
     call_started,
     facts_entry,
     own_arguments,
+    write_entry,
 )
+from sandbox import Refused, Returned
+from sandbox.wire.large import Large
+
 from .turn import Turn
 
 if TYPE_CHECKING:
@@ -168,7 +169,9 @@ class CallRecord:
             if text is not None
             else await aside(size, answers.answer, outcome or Skipped(""), MOST_CHARS)
         )
-        full = "\n".join(filter(None, [captioned(full, pictures), *refused]))
+        if pictures:
+            full = captioned(full, pictures)
+        full = "\n".join(filter(None, [full, *refused]))
         word = answers.word(outcome) if outcome is not None else "returned"
         detail = await aside(size, answers.report_json, outcome) if outcome is not None else {}
         detail = {**detail, **self.facts_of(outcome), **(about or {})}

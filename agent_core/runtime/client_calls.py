@@ -10,8 +10,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_core.base.errors import ModelError
+from agent_core.base.events import CallStarted
 from agent_core.base.offload import aside
-from agent_core.base.pictures import pictures_in
+from agent_core.base.pictures import MAX_PICTURES, Picture
 from agent_core.base.policy import Policy
 from agent_core.base.problem import Place, Problem
 from agent_core.base.records import dataclass, field, replace
@@ -20,10 +21,17 @@ from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.model.request import FunctionShown, Request
 from agent_core.registry.arguments import read_exactly
 from agent_core.storage import Entry, Inbound
-from agent_core.storage.journal import CallEntry, ClientEntry, ParkedEntry, read_marks, write_entry
+from agent_core.storage.journal import (
+    ClientEntry,
+    ParkedEntry,
+    answer_to,
+    notice,
+    read_marks,
+    write_entry,
+)
 
-from .entries import ANSWERS, CLIENT, begun, notice, result, showing
 from .source import GuestSource
+from .taken_up import begun
 from .turn import SplitCalls
 from .turn_end import Ended, GoOn
 
@@ -77,8 +85,7 @@ class ClientFunctions(GuestSource):
     @classmethod
     def of(cls, inbound: Inbound) -> "ClientFunctions":
         """Return the client functions that came with an event."""
-        offered = inbound.payload.get(CLIENT)
-        return cls.read(offered) if isinstance(offered, dict) else cls()
+        return cls() if inbound.client is None else cls.read(inbound.client)
 
     @classmethod
     def read(cls, offered: Mapping[str, Any]) -> "ClientFunctions":  # Any: JSON
@@ -143,11 +150,8 @@ class ClientFunctions(GuestSource):
         self, inbound: Inbound, open_calls: Sequence["Call"], opening: Sequence[Entry]
     ) -> list[Entry]:
         """Return the first entries of a turn: the answers to the calls that were open, then `opening`."""
-        rows = inbound.payload.get(ANSWERS) if inbound.kind == "message" else None
-        rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-        rows = [row for row in rows if {"id", "text"} <= row.keys()]
-        given = {str(row["id"]): str(row["text"]) for row in rows}
-        shown = {str(row["id"]): pictures_in(row) for row in rows}
+        answers = inbound.answers if inbound.kind == "message" else ()
+        given = {one.id: one for one in answers if one.id}
         shape = list[Entry]()
         if (
             self.shape is not None
@@ -161,24 +165,18 @@ class ClientFunctions(GuestSource):
             shape = [notice(f"{order} and nothing else{schema or '.'}")]
         if not open_calls and not given:
             return [*opening, *shape]
-        is_silent = bool(given) and not inbound.payload.get(
-            "text"
-        )  # the client sent no text with the answers
-        text = str(inbound.payload.get("text", ""))
+        is_silent = bool(given) and not inbound.text  # the client sent no text with the answers
         policy = Policy.from_json(read_marks(opening[-1]).policy or {})
-        client = write_entry(ClientEntry(text=text, event=inbound.kind))
-        began = begun(client, inbound, policy)
-        answers = list[Entry]()
+        client = write_entry(ClientEntry(text=inbound.text, event=inbound.kind))
+        entries = [begun(client, inbound, policy)]
         for call in open_calls:
-            answer = answered(call, given.pop(call.id, None))
-            answers.append(showing(answer, shown.get(call.id, ())))
-        late = [
-            notice(
-                f"The client answered the call {id} after the conversation had gone on without it: {text}"
-            )
-            for id, text in given.items()
-        ]
-        return [began, *answers, *late, *(opening[:-1] if is_silent else opening), *shape]
+            one = given.pop(call.id, None)
+            answer = answered(call, None) if one is None else answered(call, one.text, one.pictures)
+            entries.append(answer)
+        for id, one in given.items():
+            late = f"The client answered the call {id} after the conversation had gone on without it: {one.text}"
+            entries.append(notice(late))
+        return [*entries, *(opening[:-1] if is_silent else opening), *shape]
 
     async def follow(self, turn: "Turn", ended: Ended) -> GoOn | Ended:
         """Decide whether the turn may end with a reply: after a call that is required, and in the required shape."""
@@ -258,18 +256,25 @@ class ClientFunctions(GuestSource):
 
 def _handed_over(calls: Sequence["Call"]) -> list[Entry]:
     """Return the entries that record calls as open for a client; they are the last entries of their turn."""
-    opened = [write_entry(CallEntry(id=call.id, name=call.name, client=True)) for call in calls]
+    opened = [
+        write_entry(CallStarted(call_id=call.id, name=call.name, client=True)) for call in calls
+    ]
     rows = tuple({"id": call.id, "name": call.name} for call in calls)
     return [*opened, write_entry(ParkedEntry(calls=rows))]
 
 
-def answered(call: "Call", text: str | None) -> Entry:
-    """Return the entry of a client's answer to a call; None means that there is none."""
+def answered(call: "Call", text: str | None, pictures: Sequence[Picture] = ()) -> Entry:
+    """Return the entry of a client's answer to a call; None means that there is none.
+
+    The text has the captions of the pictures already.
+    """
     if text is None:
-        return result(call, _UNANSWERED, word(Unknown()), detail=_DETAIL)
-    return result(call, text, "returned", detail=_DETAIL)
+        return write_entry(answer_to(call, _UNANSWERED, word(Unknown()), detail=_DETAIL))
+    answer = answer_to(call, text, "returned", detail=_DETAIL)
+    return write_entry(replace(answer, pictures=tuple(pictures[:MAX_PICTURES])))
 
 
 def _skipped_entry(call: "Call", why: str) -> Entry:
     outcome = Skipped(why)
-    return result(call, answer(outcome, _MOST_CHARS), word(outcome), detail=_DETAIL)
+    text = answer(outcome, _MOST_CHARS)
+    return write_entry(answer_to(call, text, word(outcome), detail=_DETAIL))

@@ -18,10 +18,11 @@ from agent_core.base.offload import aside
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import replace
 from agent_core.context import RUN_PROGRAM
+from agent_core.context.folds import unwrapped
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Skipped
 from agent_core.functions.asking import CallQuestions
-from agent_core.functions.debug.debugging import Watch
+from agent_core.functions.debug.debugging import DebuggerSlot, Debugging, Watch
 from agent_core.functions.gate.capability import shares_state
 from agent_core.functions.service import FunctionService, noted
 from agent_core.functions.worker_api import TRIES, WorkerApi, large_of
@@ -33,15 +34,13 @@ from agent_core.storage import (
     Entry,
     StateConflict,
 )
+from agent_core.storage.journal import call_started
 from sandbox import Refused, Returned
 from sandbox.wire.strict_json import Malformed, read_json
 
 from .call_record import MOST_CHARS, CallRecord, Done
-from .entries import (
-    call_started,
-    unwrapped,
-)
 from .reply_work import ReplyWork
+from .shared_debugger import SharedDebugger, take_up_breakpoints
 from .source import ModelFunction, ToolSource, ToolSources
 from .turn import MAX_CALLS, Turn
 from .turn import Interrupted as StopRequested
@@ -309,7 +308,8 @@ class WorkspaceFunctions(ToolSource):
         missing, was_refused = "", False
         decision: Permit | Denied | None = None
         near = dict.fromkeys(record.size_notes())
-        watch = Watch(self._sandbox.debugging, slot=turn.questions.slot)
+        debugging = self._sandbox.debugging
+        watch = Watch(debugging, slot=await _shared_slot(turn, debugging, snapshot))
         watch.recording.turn, watch.recording.number = turn.id, record.number
         try:
             async with turn.ending.interruption:
@@ -413,3 +413,21 @@ class MakesHelpers(Protocol):
 
     async def delete(self, name: str, reason: str) -> str:
         """Propose to delete a helper."""
+
+
+async def _shared_slot(turn: Turn, debugging: Debugging, snapshot: "Snapshot") -> DebuggerSlot:
+    """Return the place of a turn's debugger, whose stops all windows see.
+
+    It is empty if nobody here has one, and no other window has set a breakpoint.
+    """
+    questions = turn.questions
+    rows = questions.queue.rows
+    slot = questions.slot or debugging.slot
+    if rows is None:
+        return slot
+    if questions.debugger is None:
+        await take_up_breakpoints(debugging, rows, snapshot)
+        if slot.debugger is None and not debugging.taken_up:
+            return slot
+        questions.debugger = SharedDebugger(slot.debugger, rows, turn, debugging)
+    return DebuggerSlot(questions.debugger, slot.one_at_a_time)

@@ -1,4 +1,4 @@
-"""What is told of a turn, made from its journal: the one place where an entry becomes an event.
+"""What is told of a turn, made from its journal: the one place where an entry gets its place in a stream of events.
 
 `Turn.append` tells what it has stored, and a server what it reads from the store, both by an `EventFold`: so a stream
 that begins late has the same events as one that was there. Only pieces of text and progress are told in another way.
@@ -10,31 +10,33 @@ from contextlib import suppress
 from typing import Any, Final
 
 from agent_core.base import events
-from agent_core.base.events import Event, StoredEvent
+from agent_core.base.events import (
+    CallAnswered,
+    CallStarted,
+    Event,
+    SpeakerChosen,
+    StoredEvent,
+    Usage,
+)
 from agent_core.base.messages import SEND
 from agent_core.base.pictures import with_rows
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import dataclass, field, replace
+from agent_core.context.folds import unwrapped
 from agent_core.storage import EndedTurn, Entry, agent_of, id_of, is_main
 from agent_core.storage.journal import (
     STORED_EVENTS,
-    AnswerEntry,
-    CallEntry,
     ClientEntry,
     JournalEntry,
     MessageEntry,
     NoticeEntry,
     ReceiptEntry,
     ReplyEntry,
-    SpeakerEntry,
     TurnMarks,
-    UsageEntry,
     read_entry,
     read_marks,
 )
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
-
-from .entries import unwrapped
 
 DONE: Final = "done"
 """The state of a turn that ended with a reply."""
@@ -42,12 +44,12 @@ _OLD_KINDS: Final = (
     MessageEntry.kind,
     NoticeEntry.kind,
     ReplyEntry.kind,
-    CallEntry.kind,
-    AnswerEntry.kind,
+    CallStarted.kind,
+    CallAnswered.kind,
     ReceiptEntry.kind,
     ClientEntry.kind,
 )
-TOLD_KINDS: Final = (*_OLD_KINDS, UsageEntry.kind, SpeakerEntry.kind, *STORED_EVENTS)
+TOLD_KINDS: Final = (*_OLD_KINDS, Usage.kind, SpeakerChosen.kind, *STORED_EVENTS)
 """The kinds of entries that a fold needs."""
 _REPLY_STATES: Final = ("client_calls", "length")
 _TOKENS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
@@ -92,14 +94,16 @@ class EventFold:
         if marks.step is not None:
             self.step = marks.step
         journal_entry = read_entry(entry)
-        told = [replace(event, step=self.step) for event in self._beginning(journal_entry, marks)]
+        told = self._placed(self._beginning(journal_entry, marks), seq)
         is_message = isinstance(journal_entry, MessageEntry | NoticeEntry | ClientEntry)
         if not (told and is_message) and not marks.begins:
             own = self._own(journal_entry, marks)  # a reply of an old turn begins a step
-            told += [replace(event, step=self.step) for event in own]
-        if not self._is_begun:
-            return []
-        return [replace(event, turn=self.turn, seq=seq) for event in told]
+            told += self._placed(own, seq)
+        return told if self._is_begun else []
+
+    def _placed(self, told: Sequence[Event], seq: int) -> list[Event]:
+        """Return events with their place: the turn, the step, and the number of the entry."""
+        return [replace(event, turn=self.turn, step=self.step, seq=seq) for event in told]
 
     def end(self, turn: EndedTurn) -> list[Event]:
         """Return what is told of the turn's end: nothing if it never began."""
@@ -168,14 +172,14 @@ class EventFold:
                 told = [events.MessageAdded(message=text, message_id=id, origin=origin)]
             case ReplyEntry() as reply:
                 told = self._replied(reply)
-            case CallEntry() as call:
-                told = [self._started(call.id, call.name, call.arguments)]
-            case AnswerEntry() as answer:
+            case CallStarted() as call:
+                told = [self._started(call)]
+            case CallAnswered() as answer:
                 told = self._answered(answer)
-            case UsageEntry() as usage:
+            case Usage() as usage:
                 told = self._used(usage)
-            case SpeakerEntry(name=name, rule=rule, reason=reason):
-                told = [events.SpeakerChosen(agent=name, rule=rule, reason=reason)]
+            case SpeakerChosen() as chosen:
+                told = [chosen]
             case ReceiptEntry() as receipt:
                 self._receipt = receipt
             case _ if isinstance(journal_entry, StoredEvent):
@@ -196,45 +200,34 @@ class EventFold:
         self._reply = reply.text
         return [events.Text(text=reply.text)]
 
-    def _started(self, id: str, name: str, arguments: str) -> Event:
-        self._started_calls.add(id)
-        own = arguments or self.arguments.get(id, "{}")
-        return events.CallStarted(call_id=id, name=name, arguments=own)
+    def _started(self, call: CallStarted) -> Event:
+        self._started_calls.add(call.call_id)
+        own = call.arguments or self.arguments.get(call.call_id, "{}")
+        return replace(call, arguments=own)
 
-    def _answered(self, answer: AnswerEntry) -> list[Event]:
-        id = answer.call_id
+    def _answered(self, answered: CallAnswered) -> list[Event]:
+        id = answered.call_id
         is_open = id in self.arguments and id not in self._started_calls
-        is_first = is_open and not self.is_old and not answer.detail.get("client")
-        began = [self._started(id, answer.name, answer.arguments)] if is_first else []
+        is_first = is_open and not self.is_old and not answered.detail.get("client")
+        began = list[Event]()
+        if is_first:
+            call = CallStarted(call_id=id, name=answered.name, arguments=answered.arguments)
+            began.append(self._started(call))
         arguments = self.arguments.pop(id, "")
-        if answer.name == SEND:
+        if answered.name == SEND:
             with suppress(Malformed):
                 value: Any = read_json(arguments, LOOSE)
                 sent = value.get("message", "") if isinstance(value, dict) else ""
                 self._reply = str(sent) or self._reply
-        answered = events.CallAnswered(
-            call_id=id,
-            name=answer.name,
-            text=answer.text,
-            outcome=answer.outcome,
-            seconds=answer.seconds,
-            detail=with_rows(answer.detail, answer.pictures),
-        )
+        if answered.pictures:
+            answered = replace(answered, detail=with_rows(answered.detail, answered.pictures))
         return [*began, answered]
 
-    def _used(self, usage: UsageEntry) -> list[Event]:
-        tokens = {name: getattr(usage, name) for name in _TOKENS}
-        self._tokens.update(tokens)
-        limit = usage.context_limit
-        if limit is None:  # a request apart, which was not for a step
+    def _used(self, usage: Usage) -> list[Event]:
+        self._tokens.update({name: getattr(usage, name) for name in _TOKENS})
+        if usage.context_limit is None:  # a request apart, which was not for a step
             return []
-        context = usage.prompt_tokens + usage.completion_tokens if limit else 0
-        return [
-            events.Usage(
-                **tokens,
-                estimated=usage.estimated,
-                context_tokens=context,
-                context_limit=limit,
-                model="" if limit else usage.model,
-            )
-        ]
+        if not usage.context_limit:
+            return [usage]
+        context = usage.prompt_tokens + usage.completion_tokens
+        return [replace(usage, context_tokens=context, model="")]

@@ -22,12 +22,12 @@ from agent_core.memory.classes import KNOWN, methods_of
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource
 from agent_core.storage import Entry, Plan, content_hash
+from agent_core.storage.journal import notice
 from sandbox import Refused
 
 from .allowed import ABOUT_HELPERS, GROWING, READING
 from .call_record import CallRecord, Done, PlannedProgram
 from .dispatch import ABOUT_AGENTS
-from .entries import notice
 from .reply_work import WaitingChange
 from .source import ModelFunction, ToolSource
 from .turn import Interrupted as StopRequested
@@ -263,5 +263,5 @@ def meta_functions() -> Mapping[str, HostFunction]:
             functions[function.name] = HostFunction(function, getattr(module, function.name))
     for tool, text, run in package.operations():
         source = ModuleSource(f"{META_PACKAGE}.functions", "", text, content_hash(text))
-        functions[tool] = HostFunction(read_module(source).functions[0], run)
+        functions.setdefault(tool, HostFunction(read_module(source).functions[0], run))
     return functions

@@ -6,7 +6,7 @@ that an overrun is one reply.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -101,6 +101,8 @@ class Ledger:
         self._settings = settings
         self._prices = prices
         self._clock = clock or Clock()
+        self._kept: Mapping[str, float | None] | None = None  # for which the caps are those below
+        self._caps: tuple[Cap, ...] = ()
 
     def since(self, at: float) -> float:
         """Return when the day of a moment began, as far as caps go."""
@@ -125,7 +127,10 @@ class Ledger:
             reason = f": {rules.pause}" if rules.pause else ""
             what = f"Everything that runs by itself is paused{reason}."
             raise NothingLeft(what, fix=_RESUME, is_paused=True)
-        caps = self._settings.caps(rules.caps)
+        if rules.caps != self._kept:
+            self._kept = rules.caps
+            self._caps = self._settings.caps(rules.caps)
+        caps = self._caps
         if not who.is_unattended:
             caps = tuple(cap for cap in caps if cap.scope != "unattended")
         if not caps:

@@ -29,7 +29,10 @@ _PATH_BYTES: Final = 100  # Linux allows 107, macOS 103
 _LINE_BYTES: Final = 16 << 20
 _BEHIND_BYTES: Final = 4 << 20  # unread by a follower, which then reads the journal instead
 _FOLLOWERS: Final = 200
-_HELLO_S: Final = 2.0
+_HELLO_S: Final = 2.0  # a stopped process accepts and says nothing
+_ROUNDS: Final = (
+    3  # of the loop, until all are accepted that have connected: asyncio would lose the others
+)
 _KINDS: Final[Mapping[str, type[Event]]] = {kind.type: kind for kind in get_args(Event)}
 _END: Final = b'{"do": "end"}\n'
 
@@ -61,6 +64,7 @@ class LiveFeed:
     turn: str
     end: Callable[[], None]
     _path: Path | None = None
+    _bound: os.stat_result | None = None  # another process that took over may have bound its own
     _server: asyncio.AbstractServer | None = None
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
     _pieces: list[Event] = field(default_factory=list)  # since the last event of the journal
@@ -73,6 +77,7 @@ class LiveFeed:
                 path.unlink(missing_ok=True)
                 self._path = path
                 self._server = await machine.serve_locally(self._accept, path)
+                self._bound = path.stat()
             except OSError:
                 await self.aclose()
 
@@ -95,23 +100,28 @@ class LiveFeed:
 
     async def aclose(self) -> None:
         """Remove the socket; followers get what was sent before."""
+        if self._path is not None:
+            with suppress(OSError):
+                if self._bound is None or os.path.samestat(self._bound, self._path.lstat()):
+                    self._path.unlink(missing_ok=True)
+            self._path = None
         if self._server is not None:
-            self._server.close()
+            server = self._server
             self._server = None
+            for _ in range(_ROUNDS):
+                await asyncio.sleep(0)
+            server.close()
             for writer in [*self.writers]:
                 self._drop(writer)
             await asyncio.sleep(0)  # until those are closed that have read all
-        if self._path is not None:
-            with suppress(OSError):
-                self._path.unlink(missing_ok=True)
-            self._path = None
 
     def _drop(self, writer: asyncio.StreamWriter) -> None:
         self.writers.discard(writer)
         writer.close()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self.writers) >= _FOLLOWERS or not machine.is_own_peer(writer):
+        is_over = self._server is None  # the turn ended between the connection and this
+        if is_over or len(self.writers) >= _FOLLOWERS or not machine.is_own_peer(writer):
             writer.close()
             return
         hello = {"knapper": PROTOCOL, "version": __version__, "process": os.getpid()}
@@ -146,17 +156,27 @@ class LiveReader:
     _reading: asyncio.Task[None] | None = None
 
     @classmethod
-    async def connect(cls, store: str, line: str, comes: asyncio.Event) -> "LiveReader | None":
-        """Return the end of the feed of a running turn; None if there is no socket that can be trusted."""
+    async def connect(
+        cls, store: str, line: str, comes: asyncio.Event, within_s: float = _HELLO_S
+    ) -> "LiveReader | None":
+        """Return the end of the feed of a running turn; None if there is no socket that can be trusted.
+
+        A process that says nothing is left `within_s` seconds.
+        """
         for path in feed_paths(store, line):
             try:
                 reader, writer = await machine.connect_locally(path, _LINE_BYTES)
             except OSError:  # there is none, or a killed process left it
                 continue
-            hello = await _hello_of(reader) if machine.is_own_peer(writer) else None
+            hello: Mapping[str, Any] | None = None  # Any: JSON
+            try:
+                if machine.is_own_peer(writer):
+                    hello = await _hello_of(reader, within_s)
+            finally:
+                if hello is None:
+                    writer.close()
             if hello is not None:
                 return cls._begun(hello, comes, reader, writer)
-            writer.close()
         return None
 
     @classmethod
@@ -211,10 +231,12 @@ class LiveReader:
             self.comes.set()
 
 
-async def _hello_of(reader: asyncio.StreamReader) -> Mapping[str, Any] | None:  # Any: JSON
-    """Return the first line of a feed; None if it is none."""
+async def _hello_of(
+    reader: asyncio.StreamReader, within_s: float
+) -> Mapping[str, Any] | None:  # Any: JSON
+    """Return the first line of a feed; None if it is none, or does not come."""
     try:
-        async with asyncio.timeout(_HELLO_S):
+        async with asyncio.timeout(within_s):
             hello = read_json(await reader.readline())
     except (OSError, ValueError, TimeoutError):
         return None

@@ -25,10 +25,11 @@ from agent_core.functions.gate import tree
 from agent_core.functions.service import FunctionService, function_facts
 from agent_core.model.reading import written_calls
 from agent_core.storage import FAILURES, Inbound
-from agent_core.storage.journal import write_entry
+from agent_core.storage.inbox import HEARD
+from agent_core.storage.journal import assistant, notice, write_entry
 from sandbox.wire.strict_json import Malformed, read_json
 
-from .entries import HEARD, assistant, heartbeat, notice
+from .taken_up import heartbeat
 from .turn import MAX_CALLS, Interrupted, Turn
 from .turn_end import Ended, GoOn, Reason
 
@@ -451,7 +452,7 @@ class AgentLoop:
 
     async def run(self, turn: Turn) -> Ended:
         """Run steps until the policy ends the turn, and return how it ended."""
-        policy = self._policy(turn, self._max_steps)
+        policy = self._policy(turn, turn.origin.max_steps or self._max_steps)
         try:
             async with turn.ending.interruption:
                 turn.model = (await self.model_session.model()).name

@@ -1,4 +1,4 @@
-"""The message protocol of MemGPT: messages by `send_message`, heartbeats and packed messages.
+"""The protocols of messages: the `direct` one, and that of MemGPT with `send_message`, heartbeats and packed messages.
 
 The loop asks the protocol in the few places where it differs from the `direct` one. A model in constrained mode already
 writes a thought and a reply at each step: its reply is the message, and every call leads to another step.
@@ -9,14 +9,14 @@ import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from agent_core.base.clock import shown_time
 from agent_core.base.messages import SEND
 from agent_core.base.records import dataclass, field, replace
+from agent_core.context.folds import HEARTBEAT
 from agent_core.model.reading import forms, has_call_mark
 from agent_core.model.request import FunctionShown
 from agent_core.registry.validation import IdentityCache
 from sandbox.wire.strict_json import Malformed, read_json
-
-from .entries import HEARTBEAT, MessageProtocol, moment
 
 if TYPE_CHECKING:
     from agent_core.model.reply import Mode, Reply
@@ -39,6 +39,60 @@ _ASKED: Final[_Schema] = {
     "type": "boolean",
     "description": "true: another step follows this call",
 }
+_TIME: Final = "%Y-%m-%d %I:%M:%S %p %Z%z"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageProtocol:
+    """How an agent and its user reach each other: `direct`, where a reply's text is the message and nothing is packed.
+
+    `instructions` (empty: the default) and `brief` (for small models) come from the preset, whose name is `preset`. The
+    others are for the first reply of a protocol that can fail it.
+    """
+
+    preset: str = "direct"
+    instructions: str = ""
+    brief: str = ""
+    verify: bool = False
+    attempts: int = 3
+    first_thought: bool = True
+
+    @property
+    def packs(self) -> bool:
+        """Whether messages and events are packed as JSON with type and time."""
+        return False
+
+    def by_function(self, _mode: "Mode", /) -> bool:
+        """Return whether messages go through a function, and each further step must be requested."""
+        return False
+
+    def first_fault(self, _reply: "Reply", _shown: Collection[str], /) -> str:
+        """Return the fault of an agent's first reply, or an empty text; `_shown` are the functions it could call."""
+        return ""
+
+    def not_kept(self, _mode: "Mode", /) -> str:
+        """Return a sentence for the user if this style cannot be kept in this mode, otherwise an empty text."""
+        return ""
+
+    def shown(self, line: Line, _mode: "Mode" = "native", /) -> Line:
+        """Return the functions in this style. Unchanged functions give the same object."""
+        return line
+
+    def offered(self, parameters: dict[str, Any], _mode: "Mode" = "native", /) -> dict[str, Any]:
+        """Return the schema of a function's arguments as the model gets it. Any: JSON Schema."""
+        return parameters
+
+    def reading(self, parameters: dict[str, Any], /) -> dict[str, Any]:  # Any: JSON Schema
+        """Return the schema for reading a call's arguments."""
+        return parameters
+
+    def take_heartbeat(self, _arguments: dict[str, Any], _parameters: dict[str, Any], /) -> bool:
+        """Remove a request for another step from a call's arguments, and return whether one was made. Any: JSON."""
+        return False
+
+    def event(self, _kind: str, _fields: Mapping[str, Any], _now: float, /) -> str:  # Any: JSON
+        """Return an event as JSON for the model; empty if it reads the text."""
+        return ""
 
 
 @dataclass(slots=True)
@@ -182,3 +236,8 @@ def _with_heartbeat(parameters: _Schema) -> _Schema:
         return parameters
     required = [*parameters.get("required", ()), HEARTBEAT]
     return {**parameters, "properties": {**properties, HEARTBEAT: _ASKED}, "required": required}
+
+
+def moment(at: float) -> str:
+    """Return a time as in packed messages, in the time zone of this machine."""
+    return shown_time(at, _TIME)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from agent_core import __version__
 from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import ContextOverflow, ModelError, StorageError
@@ -51,8 +52,9 @@ from agent_core.model.reply import (
 )
 from agent_core.model.request import FunctionShown, Preparing, Request, Tell
 from agent_core.model.wire import in_words
+from agent_core.storage import Entry, SaveText, Write, content_hash
+from agent_core.storage.journal import SEEN, TOLD, RequestEntry, cut_off, write_entry
 
-from .entries import SEEN, TOLD, cut_off, recorded_request
 from .turn import Interrupted, Turn
 
 if TYPE_CHECKING:
@@ -60,7 +62,6 @@ if TYPE_CHECKING:
     from agent_core.memory.vectors import TextVectors
     from agent_core.registry.function import Function
     from agent_core.registry.registry import Snapshot
-    from agent_core.storage import Entry, Write
     from agent_core.storage.picture_files import PictureFiles
 
     from .session import AgentSession
@@ -287,22 +288,31 @@ class ModelSession:
             request, await (self.models.other(name) if name else self.model()), turn
         )
 
-    def request_record(self, snapshot: "Snapshot") -> tuple[list["Entry"], list["Write"]]:
-        """Return the record of a request, if it differs from the last; with the messages, it can be reproduced."""
+    def request_record(self, snapshot: "Snapshot") -> tuple[list[Entry], list[Write]]:
+        """Return the record of a request, if it differs from the last; with the messages, it can be reproduced.
+
+        The entry refers to texts by hash, and the writes store them.
+        """
         functions = self.functions.all()
         shown = (functions, self.models.name, self._system.sections, self._sight)
         if self._last_request == shown:
             return [], []
         self._last_request = shown
         parameters = self.settings.model.model_dump(exclude_none=True, exclude={"base_url"})
-        return recorded_request(
-            functions,
-            self.shown.told,
-            snapshot,
-            self._system.sections,
-            self.models.name,
-            parameters | self._sight,
+        names = [function.name for function in functions]
+        texts = [section.text for section in self._system.sections]
+        hashes = [content_hash(text) for text in texts]
+        known = [name for name in (*names, *sorted(self.shown.told)) if name in snapshot.functions]
+        request = RequestEntry(
+            program=__version__,
+            model=self.models.name,
+            parameters=parameters | self._sight,
+            instructions=hashes[0] if hashes else "",
+            sections=tuple(hashes),
+            functions=tuple(names),
+            versions={name: snapshot.functions[name].version for name in known},
         )
+        return [write_entry(request)], [SaveText(text) for text in texts]
 
     async def _make_ready(self, turn: Turn, model: Model, share: float) -> None:
         """Prepare the system message of this turn, and shorten the conversation so that both fit."""
@@ -488,6 +498,7 @@ class AgentModels:
         self.endpoint_names: Callable[[], Awaitable[list[str]]] | None = None
         self.usual: Model | None = None
         self.programs: ProgramsOffer = "auto"
+        self.chosen: str | None = None  # by a person, for this window; None is the usual one
         self._open = open_model
         self._release = release
         self._named = named
@@ -535,6 +546,7 @@ class AgentModels:
         named = self._named()
         opened = await self._open(name)
         await self.aclose()
+        self.chosen = name
         self.usual, self.line, self._opened_for = opened.model, opened.line, named
         self._window_warning = opened.model.window.warning(opened.model.name, opened.table)
         self.endpoint_names, self.programs = opened.endpoint_names, opened.programs

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import filterfalse
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from agent_core.access.call_exit import CallExit
@@ -34,12 +33,14 @@ from agent_core.access.grants.content import content_of, covered_code
 from agent_core.access.grants.value import joined
 from agent_core.access.secrets.session import FILES
 from agent_core.base.errors import UsageError
+from agent_core.base.events import CallAnswered
 from agent_core.base.messages import Assistant, Call
 from agent_core.base.offload import aside, bulk
 from agent_core.base.receipt import INSIDE, Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line, visible
 from agent_core.context import RUN_PROGRAM, beginning
+from agent_core.context.folds import unwrapped
 from agent_core.functions import answers
 from agent_core.functions.answers import CallOutcome, InterruptedCall, Unknown
 from agent_core.functions.debug.debugging import DebugNotes
@@ -57,15 +58,15 @@ from agent_core.functions.program_text import (
 from agent_core.functions.worker_api import apart_of, large_of, typed_text
 from agent_core.model.reading import meant
 from agent_core.registry.arguments import read_with
-from agent_core.storage import Entry, Plan, Store, TurnStore, Write, is_history
+from agent_core.storage import Entry, Plan, TurnStore, Write
 from agent_core.storage.journal import (
-    AnswerEntry,
     InnerAnswerEntry,
     InnerCallEntry,
     InnerGrantEntry,
     KeptEntry,
     ProgramEntry,
     ReplyEntry,
+    assistant,
     read_all,
     read_as,
     read_entry,
@@ -107,7 +108,6 @@ from sandbox.wire.values import LARGE, TAG, decode, encode, kind_of, read_row
 from .allowed import ABOUT_HELPERS
 from .call_record import MOST_CHARS, CallRecord, Done, PlannedProgram
 from .dispatch import Dispatcher
-from .entries import assistant, unwrapped
 from .turn import Interrupted as StopRequested
 from .turn import Turn
 
@@ -473,7 +473,7 @@ class Programs:
         entries = [
             entry for entry in await turn.store.load(turn.origin.continues) if not entry.is_imported
         ]
-        cuts = [answer for _, answer in read_all(AnswerEntry, entries) if _is_cut(answer)]
+        cuts = [answer for _, answer in read_all(CallAnswered, entries) if _is_cut(answer)]
         before = _asked_for(entries, cuts[-1].call_id) if cuts else None
         if before is None:
             return
@@ -589,7 +589,7 @@ class Programs:
         if not key and turn.origin.continues and before:
             row, last = before[-1]  # if it was interrupted, the model requests it again
             if row.turn != turn.id and last.text == text:
-                answered = read_all(AnswerEntry, await turn.store.load(row.turn))
+                answered = read_all(CallAnswered, await turn.store.load(row.turn))
                 if any(_is_cut(answer, last.id) for _, answer in answered):
                     key = last.program
         rows = await _inner_rows(turn, key) if key else []
@@ -1129,7 +1129,7 @@ def _value_text(returned: Returned) -> str:
     if not returned.value["is_shown"]:
         return answers.answer(replace(returned, value=value), MOST_CHARS)
     text = f"{visible(str(value))}\n(This is no JSON: it is shown as Python shows it.)"
-    return answers.with_output(text, returned.output)
+    return answers.with_output(text, returned.output, MOST_CHARS)
 
 
 async def _whole(work: Awaitable[list[dict[str, Any]]], turn: Turn) -> list[dict[str, Any]]:
@@ -1174,7 +1174,7 @@ async def source_of_last_program(
     Raises:
         UsageError: no program has finished, or it uses what only programs can use.
     """
-    seen = await _seen_runs(store, line)
+    seen = await seen_runs(store, line)
     if not seen:
         raise UsageError(
             "No program has come to its end here.", fix="Run one with run_program first."
@@ -1213,25 +1213,7 @@ class OtherFunctions:
     of_the_host: Collection[str]
 
 
-async def repeated_programs(store: Store) -> list[list[SeenProgram]]:
-    """Return the runs of programs that a conversation ran in several turns, grouped by form.
-
-    Those that are private to a token, and histories that a program sent, are left out: what is made of a program is for
-    all.
-    """
-    found: dict[tuple[str, str], list[tuple[str, SeenProgram]]] = {}
-    for agent in filterfalse(is_history, await store.agent_names()):
-        for line in (agent, *await store.lines(agent, token="")):
-            for form, runs in (await _seen_runs(store, line)).items():
-                found.setdefault((line, form), []).extend(runs)
-    return [
-        [run for _turn, run in runs]
-        for runs in found.values()
-        if len({turn for turn, _run in runs}) > 1
-    ]
-
-
-async def _seen_runs(store: TurnStore, line: str) -> dict[str, list[tuple[str, SeenProgram]]]:
+async def seen_runs(store: TurnStore, line: str) -> dict[str, list[tuple[str, SeenProgram]]]:
     """Return the newest programs of a conversation that returned a value, with their turns, grouped by form.
 
     Within a form they are oldest first; the form of the newest program is the last.
@@ -1241,7 +1223,7 @@ async def _seen_runs(store: TurnStore, line: str) -> dict[str, list[tuple[str, S
     for row, program in [*begun.values()][-_LOOKED_AT:]:
         entries = await store.load(row.turn)
         results = [
-            answer for _, answer in read_all(AnswerEntry, entries) if answer.call_id == program.id
+            answer for _, answer in read_all(CallAnswered, entries) if answer.call_id == program.id
         ]
         asked = _asked_for(entries, program.id)
         if asked is None or not results or results[0].outcome != "returned":
@@ -1284,9 +1266,9 @@ def _failed(text: str, detail: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSO
     return {"failed": text} | ({"raised": detail["raised"]} if "raised" in detail else {})
 
 
-def _is_cut(answer: AnswerEntry, call: str = "") -> bool:
-    is_unknown = answer.name == RUN_PROGRAM and answer.outcome == "unknown"
-    return is_unknown and call in ("", answer.call_id)
+def _is_cut(answered: CallAnswered, call: str = "") -> bool:
+    is_unknown = answered.name == RUN_PROGRAM and answered.outcome == "unknown"
+    return is_unknown and call in ("", answered.call_id)
 
 
 async def _programs_in(store: TurnStore, line: str) -> list[tuple[Entry, ProgramEntry]]:

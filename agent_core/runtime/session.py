@@ -9,14 +9,22 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
-from agent_core.base import events
 from agent_core.base.clock import Clock
+from agent_core.base.events import CallAnswered, FunctionAnswered, FunctionAsked
 from agent_core.base.limits import NAMES
 from agent_core.base.messages import SEND, Assistant, Call, Message
 from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.records import dataclass, replace
 from agent_core.base.settings import HeartbeatSettings, RunnerSettings
 from agent_core.base.untrusted import one_line
+from agent_core.context.folds import (
+    RECEIPT_KINDS,
+    RECORD_KINDS,
+    ReceiptReader,
+    calls_without_answer,
+    questions_asked,
+    receipt_in,
+)
 from agent_core.functions.answers import Skipped, Unknown, answer, word
 from agent_core.memory.blocks import Alias
 from agent_core.storage import (
@@ -36,32 +44,24 @@ from agent_core.storage import (
 )
 from agent_core.storage import ClaimedTurn as Claimed
 from agent_core.storage.agent_store import HELPER_RUN
-from agent_core.storage.journal import AnswerEntry, ParkedEntry, ReplyEntry, read_all, read_entry
-
-from .entries import (
-    AFTER,
-    EXPECTS,
-    ONLY,
-    POLICY,
-    RECEIPT_KINDS,
-    RECORD_KINDS,
-    MessageProtocol,
-    ReceiptReader,
+from agent_core.storage.inbox import CONTINUES, EXPECTS, MAX_STEPS, MODEL, ONLY, POLICY
+from agent_core.storage.journal import (
+    ParkedEntry,
+    ReplyEntry,
+    answer_to,
     assistant,
-    begun,
-    calls_without_answer,
     cut_off,
-    entry_of,
     facts_entry,
-    is_of_client,
-    login,
     notice,
-    questions_asked,
+    read_all,
+    read_entry,
     receipt_entry,
-    receipt_in,
-    result,
+    write_entry,
 )
+
+from .message_protocol import MessageProtocol
 from .programs import calls_made
+from .taken_up import begun, entry_of, login
 
 Kind: TypeAlias = Literal["login", "heartbeat", "system", "notice"]
 
@@ -172,7 +172,7 @@ class AgentSession:
         return [
             login_entry,
             assistant(Assistant(_BOOTED, (call,))),
-            result(call, SENT, "returned"),
+            write_entry(answer_to(call, SENT, "returned")),
             began,
         ]
 
@@ -249,20 +249,13 @@ def closing_answers(entries: Sequence[Entry]) -> list[Entry]:
         (call, Unknown() if was_started else skipped)
         for call, was_started in calls_without_answer(entries)
     ]
-    return [
-        result(
-            call,
-            "\n".join(
-                [
-                    answer(outcome, 1000),
-                    *questions_asked(entries, call.id),
-                    *calls_made(entries, call.id),
-                ]
-            ),
-            word(outcome),
-        )
-        for call, outcome in outcomes
-    ]
+    answers = list[Entry]()
+    for call, outcome in outcomes:
+        lines = [answer(outcome, 1000)]
+        lines += questions_asked(entries, call.id)
+        lines += calls_made(entries, call.id)
+        answers.append(write_entry(answer_to(call, "\n".join(lines), word(outcome))))
+    return answers
 
 
 async def settle(
@@ -293,9 +286,7 @@ async def settle(
     ending = [cut_off(claimed.streamed)]
     if not claimed.streamed:
         ending = closing_answers([*entries, *await _answers_since(store, entries)])
-    is_again = not claimed.cancelled and (
-        is_between or (restarts and not is_of_client(claimed.event))
-    )
+    is_again = not claimed.cancelled and (is_between or (restarts and claimed.event.client is None))
     cuts = _Cuts.of(claimed, entries) if is_again else None
     # If the turn does not start again by itself, the user can ask for it.
     given_up = f" That was {cuts.said}: it is given up." if cuts else ""
@@ -308,7 +299,7 @@ async def settle(
         ending.insert(0, begun(began, claimed.event, session.usual_policy))
     # The receipts of helpers whose runs were interrupted with this turn.
     runs: list[str] = []
-    for _, cut in read_all(AnswerEntry, ending):
+    for _, cut in read_all(CallAnswered, ending):
         if cut.outcome == word(Unknown()):
             runs.append(run_name(cut.name, claimed.id, cut.call_id))
     receipts = [
@@ -333,12 +324,13 @@ async def settle(
 async def _answers_since(store: Store, entries: Sequence[Entry]) -> list[Entry]:
     """Return entries for the answers that functions of a turn got after its process had ended."""
     answers = list[Entry]()
-    for entry in entries:
-        if entry.kind == events.FunctionAsked.type:
-            given = await store.decision(str(entry.payload.get("question")))
-            if given is not None and given["answer"] == "yes":
-                answer = {**entry.payload, "answer": given["word"]}
-                answers.append(Entry(events.FunctionAnswered.type, answer))
+    for _, asked in read_all(FunctionAsked, entries):
+        given = await store.decision(asked.question)
+        if given is not None and given["answer"] == "yes":
+            answered = FunctionAnswered(
+                question=asked.question, call=asked.call, answer=given["word"], by="human"
+            )
+            answers.append(write_entry(answered))
     return answers
 
 
@@ -354,10 +346,10 @@ class _Cuts:
         """Count one more interruption, of a turn with these entries."""
         answered = any(
             given.outcome not in _CLOSED and not given.call_id.startswith(_BOOT)
-            for _, given in read_all(AnswerEntry, entries)
+            for _, given in read_all(CallAnswered, entries)
         )
-        total, in_a_row = (int(claimed.event.payload.get(key) or 0) for key in ("cuts", "tries"))
-        return cls(total + 1, 0 if answered else in_a_row + 1)
+        event = claimed.event
+        return cls(event.cuts + 1, 0 if answered else event.tries + 1)
 
     @property
     def are_too_many(self) -> bool:
@@ -385,12 +377,26 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
         return [], _owed_answer(
             claimed, AnswerAsk("", f"`{claimed.agent}` was {cuts.said}.", "failed")
         )
-    payload = claimed.event.payload
-    kept = {key: payload.get(key) for key in ("thread", "owes", "hops", "from", "trace", ONLY)}
-    kept |= {key: payload[key] for key in (POLICY, EXPECTS) if key in payload}
-    if claimed.event.kind == "message" or claimed.event.payload.get("text"):
-        kept["text"] = one_line(str(claimed.event.payload.get("text", "")), _SAID_CHARS)
-    counted = {"tries": cuts.in_a_row, "cuts": cuts.total, AFTER: claimed.id}
+    event = claimed.event
+    kept: dict[str, object] = {
+        "thread": event.thread,
+        "owes": event.owes,
+        "hops": event.hops,
+        "from": event.from_,
+        "trace": event.trace,
+        ONLY: event.only,
+    }
+    # What its sender chose counts for the turn that goes on with it, whoever runs that.
+    chosen = {
+        POLICY: event.policy,
+        EXPECTS: event.expects,
+        MODEL: event.model,
+        MAX_STEPS: event.max_steps,
+    }
+    kept |= {key: value for key, value in chosen.items() if value}
+    if event.kind == "message" or event.text:
+        kept["text"] = one_line(event.text, _SAID_CHARS)
+    counted = {"tries": cuts.in_a_row, "cuts": cuts.total, CONTINUES: claimed.id}
     again = Post(
         claimed.line, "again", {**kept, **counted}, key=f"again:{claimed.id}", due=cuts.due(now)
     )
@@ -399,5 +405,5 @@ def _after(claimed: Claimed, cuts: _Cuts | None, now: float) -> tuple[list[Post]
 
 def _owed_answer(claimed: Claimed, answer: AnswerAsk) -> list[Write]:
     """Return the answer to the question that a turn was for, if any."""
-    owes = str(claimed.event.payload.get("owes") or "")
+    owes = claimed.event.owes
     return [replace(answer, ask=owes)] if owes else []

@@ -16,7 +16,6 @@ from agent_core.base.records import dataclass, field
 from agent_core.registry.function import fits
 
 from .allowed import withheld_by
-from .entries import ANSWERS, CLIENT
 from .turn import SplitCalls
 
 if TYPE_CHECKING:
@@ -313,7 +312,7 @@ class ToolSources:
     ) -> list["Entry"]:
         """Return the first entries of a turn: `opening`, with answers to open calls, and what the user is told."""
         self.guest = None
-        if self._welcome and (open_calls or {CLIENT, ANSWERS} & inbound.payload.keys()):
+        if self._welcome and (open_calls or inbound.client is not None or inbound.answers):
             self.guest = self._welcome(inbound)
             opening = self.guest.opening(inbound, open_calls, opening)
         return [*opening, *(entry for source in self for entry in source.begin())]

@@ -20,6 +20,7 @@ from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.receipt import Fact, Receipt
 from agent_core.base.records import dataclass, field, replace
 from agent_core.context import History
+from agent_core.context.folds import ReceiptReader
 from agent_core.model.reply import (
     CallPiece,
     Piece,
@@ -43,32 +44,21 @@ from agent_core.storage import (
     agent_of,
 )
 from agent_core.storage.journal import (
-    CallEntry,
     MessageEntry,
     NoticeEntry,
     TurnMarks,
-    UsageEntry,
-    chars_of,
+    facts_entry,
     mark,
     read_all,
     read_entry,
+    receipt_entry,
     write_entry,
 )
 from agent_core.storage.turn_store import N_BITS
 
-from .entries import (
-    POLICY,
-    MessageProtocol,
-    ReceiptReader,
-    entry_of,
-    facts_entry,
-    is_alone,
-    messages_of,
-    receipt_entry,
-    senders,
-    sent_from,
-)
 from .event_fold import TOLD_KINDS, EventFold
+from .message_protocol import MessageProtocol
+from .taken_up import entry_of, is_alone, senders, sent_from
 
 if TYPE_CHECKING:
     from agent_core.base.clock import Clock
@@ -77,6 +67,7 @@ if TYPE_CHECKING:
     from agent_core.storage.picture_files import PictureFiles
 
     from .reply_work import ReplyWork
+    from .shared_debugger import SharedDebugger
     from .turn_end import Ended, GoOn
 
 
@@ -186,7 +177,12 @@ class Interruption:
         self._inside: set[asyncio.Task[object]] = set()
 
     def request(self) -> None:
-        """End the turn: cancel the code inside the block, and refuse further entries."""
+        """End the turn: cancel the code inside the block, and refuse further entries.
+
+        It may be asked from several sides at once: a second cancellation would end who runs the turn, too.
+        """
+        if self.requested:
+            return
         self.requested = True
         for task in self._inside:
             task.cancel()
@@ -263,6 +259,7 @@ class TurnOrigin:
     restarts: bool = False  # whether it resumes at the next start even if the user began it
     continues: str = ""  # the interrupted turn that this one continues
     is_clients: bool = False  # whether a client began it, which waits for the reply
+    max_steps: int = 0  # that its sender chose; 0 means the usual limit
     group: TurnGroup | None = None
     account: Account | None = None
 
@@ -306,11 +303,12 @@ class TurnWork:
 
 @dataclass(slots=True)
 class TurnQuestions:
-    """Where a turn asks about grants, the answers that were no, and the turn's own debugger, if any."""
+    """Where a turn asks about grants, the answers that were no, and its debugger: its own, and as windows share it."""
 
     queue: ApprovalQueue = field(default_factory=ApprovalQueue)
     refusals: list[Answered] = field(default_factory=list)
     slot: "DebuggerSlot | None" = None
+    debugger: "SharedDebugger | None" = None
 
 
 @dataclass(slots=True)
@@ -391,7 +389,7 @@ class Turn:
         taken: list[Inbound] = []
         left: set[tuple[str, str]] = set()
         for event in waiting:
-            thread = str(event.payload.get("thread"))
+            thread = event.thread
             is_taken = self._takes(event)
             if is_taken and event.kind != "note":
                 taken.append(event)
@@ -407,17 +405,11 @@ class Turn:
         if is_alone(inbound):
             return False
         if inbound.kind in BETWEEN:
-            among = (
-                self.origin.group is not None
-                and inbound.payload.get("from") in self.origin.group.names
-            )
-            in_thread = (
-                inbound.kind in ("note", "stop")
-                and inbound.payload.get("thread") == self.origin.thread
-            )
+            group = self.origin.group
+            among = group is not None and inbound.from_ in group.names
+            in_thread = inbound.kind in ("note", "stop") and inbound.thread == self.origin.thread
             return in_thread or (among and inbound.kind in ("note", "handoff"))
-        policy = inbound.payload.get(POLICY)
-        if policy and policy != self.policy.to_json():
+        if inbound.policy and inbound.policy != self.policy.to_json():
             return False  # it begins a turn that has its own
         return inbound.kind != "message" or self.origin.is_users
 
@@ -478,12 +470,12 @@ class Turn:
         if appended.cancelled:
             self.ending.interruption.request()
         del journal.unwritten[: len(unwritten)]
-        journal.started.update(call.id for _, call in read_all(CallEntry, entries))
+        journal.started.update(call.call_id for _, call in read_all(events.CallStarted, entries))
         for entry in entries:
             self.work.facts.take(entry)
         journal.last = appended.last or journal.last
         for seq, entry in enumerate(entries, appended.last - len(entries) + 1):
-            self.history.add(self.id, messages_of([entry]), seq, chars_of(entry))
+            self.history.take(entry, self.id, seq)
             for event in journal.fold.of(entry, seq):
                 if not isinstance(event, events.Text | events.Thought):  # told in pieces before
                     self.emit(event)
@@ -604,35 +596,34 @@ class Turn:
 
         With the model's `context_limit`, the request was for a step, and the user is told when it is stored.
         """
-        self._count(usage, model, context_limit)
+        step_usage = events.Usage(
+            model=model,
+            prompt_tokens=usage.prompt,
+            completion_tokens=usage.completion,
+            cached_tokens=usage.cached,
+            estimated=usage.estimated,
+            context_limit=context_limit,
+        )
+        self._count(step_usage)
         if self.origin.account is not None:
             self.origin.account.spend(tokens=usage.prompt + usage.completion, cost=cost)
         if self.origin.group is not None:
             self.origin.group.allowance.spend(tokens=usage.prompt + usage.completion)
 
-    def _count(self, usage: TokenUsage, model: str, context_limit: int | None) -> None:
-        used = {
-            "prompt_tokens": usage.prompt,
-            "completion_tokens": usage.completion,
-            "cached_tokens": usage.cached,
-        }
-        for name, tokens in used.items():
-            self.work.tokens[name] += tokens
-        usage_entry = UsageEntry(
-            model=model, **used, estimated=usage.estimated, context_limit=context_limit
-        )
-        self.journal.unwritten.append(write_entry(usage_entry))
+    def _count(self, usage: events.Usage) -> None:
+        for name in self.work.tokens:
+            self.work.tokens[name] += getattr(usage, name)
+        self.journal.unwritten.append(write_entry(usage))
 
     def spend(self, prompt_tokens: int, completion_tokens: int, model: str) -> None:
         """Count and report the tokens of a model that was asked about a function during this turn."""
-        self.note_usage(
-            events.Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens), model
-        )
+        usage = events.Usage(prompt_tokens=prompt_tokens, completion_tokens=completion_tokens)
+        self.note_usage(usage, model)
 
     def note_usage(self, usage: events.Usage, model: str) -> None:
         """Count what another model used for this turn; the user is told with the next entries."""
-        tokens = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
-        self._count(TokenUsage(*tokens, estimated=usage.estimated), model, 0)
+        unplaced = replace(usage, turn="", step=0, agent="", seq=0, context_tokens=0)
+        self._count(replace(unplaced, model=model, context_limit=0))
 
     @property
     def receipt(self) -> Receipt:

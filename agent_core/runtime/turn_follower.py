@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from typing import Final
 
 from agent_core.base import events
 from agent_core.base.events import Event
@@ -11,6 +12,8 @@ from agent_core.storage.turn_store import N_BITS
 
 from .event_fold import TOLD_KINDS, EventFold
 from .live_feed import LiveReader
+
+_STOPPED_S: Final = 60.0  # between two greetings of a process that does not answer
 
 
 @dataclass(slots=True)
@@ -34,6 +37,7 @@ class TurnFollower:
     _whole: set[tuple[str, int]] = field(default_factory=set)  # texts that the journal has told
     _fold: EventFold = field(default_factory=lambda: EventFold("", ""))
     _feed: LiveReader | None = None
+    _connecting: asyncio.Task[LiveReader | None] | None = None
     _is_unfed: bool = False  # the feed was lost, or is none for this version
     _is_ending: bool = False
 
@@ -41,6 +45,15 @@ class TurnFollower:
     def last(self) -> int:
         """The number of the last entry that was read, or of the end."""
         return self._last
+
+    @property
+    def is_of_this_user(self) -> bool:
+        """True if the process that runs the turn is known to be one of this user on this machine."""
+        return self._feed is not None or not self.store.is_shared
+
+    async def is_withdrawn(self) -> bool:
+        """Return whether the message was taken back before a turn had it, so that nothing answers it."""
+        return bool(self.message) and not self.turn and not await self.store.is_there(self.message)
 
     async def news(self) -> list[Event]:
         """Return the events since the last call; none while the message waits for a turn."""
@@ -55,7 +68,7 @@ class TurnFollower:
         """Wait until there may be news, for a shorter time if there is no feed. Return what the feed's state tells."""
         told = list[Event]()
         if self._feed is None and self.turn and not self._is_unfed:
-            told = await self._connect()
+            told = await self._connect(unfed_seconds)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds if self._feed is not None else unfed_seconds):
                 await self.comes.wait()
@@ -69,22 +82,35 @@ class TurnFollower:
 
     def close(self) -> None:
         """Stop reading the feed."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            self._connecting.add_done_callback(_close_unused)
+            self._connecting = None
         if self._feed is not None:
             self._feed.close()
             self._feed = None
 
-    async def _connect(self) -> list[Event]:
-        feed = await LiveReader.connect(self.store.place, self.line, self.comes)
+    async def _connect(self, seconds: float) -> list[Event]:
+        """Take the feed of the turn if its process says within these seconds, or until a later call, that it has it."""
+        if self._connecting is None:
+            connection = LiveReader.connect(self.store.place, self.line, self.comes, _STOPPED_S)
+            self._connecting = asyncio.create_task(connection)
+        await asyncio.wait({self._connecting}, timeout=seconds)
+        if not self._connecting.done():
+            return []
+        feed = self._connecting.result()
+        self._connecting = None
         if feed is None:
             return []
         if feed.warning:
             self._is_unfed = True
             return [events.Warned(message=feed.warning)]
-        if feed.turn != self.turn:  # the next one, or one that has just ended
+        # What was written before the feed was there, if it is not of the next turn, or of one that has just ended.
+        told = await self._read() if feed.turn == self.turn else []
+        if feed.turn == self.turn and not self.is_over:
+            self._feed = feed
+        else:
             feed.close()
-            return []
-        told = await self._read()  # what was written before the feed was there
-        self._feed = feed
         return told
 
     def _heard(self) -> list[Event]:
@@ -96,7 +122,7 @@ class TurnFollower:
             is_own = event.turn == self.turn
             if is_own and isinstance(event, events.TurnEnded):
                 self._is_ending = True
-            elif event.seq > self._told or (not event.seq and self._is_piece_new(event)):
+            elif event.seq > self._last or (not event.seq and self._is_piece_new(event)):
                 self._told = max(self._told, event.seq)
                 told.append(event)
         if self._feed.is_over:
@@ -168,3 +194,8 @@ class TurnFollower:
             self._last = self._begins
             self._fold = EventFold("", "")
         return bool(self.turn)
+
+
+def _close_unused(connecting: asyncio.Task[LiveReader | None]) -> None:
+    if not connecting.cancelled() and (feed := connecting.result()) is not None:
+        feed.close()

@@ -104,6 +104,7 @@ from .function_store import (
     UndoTended,
     VersionRow,
 )
+from .inbox import Inbound
 from .memory_store import (
     CopyDocument,
     Counts,
@@ -196,11 +197,11 @@ from .turn_store import (
     Due,
     EndedTurn,
     HistoryPage,
-    Inbound,
     JournalReport,
     Post,
     Posted,
     TurnStore,
+    WaitingMessage,
 )
 from .value_files import ValueFiles
 
@@ -356,6 +357,7 @@ __all__ = [
     "Value",
     "ValueFiles",
     "VersionRow",
+    "WaitingMessage",
     "WholeAgent",
     "WholeBlock",
     "WholeConversation",

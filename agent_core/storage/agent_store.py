@@ -37,6 +37,7 @@ from .conversation_store import (
     put_conversation,
 )
 from .function_store import JoinOwnSet
+from .inbox import Inbound
 from .journal import MessageEntry, NoticeEntry, write_entry
 from .memory_store import DocumentRow, PassageRow, SaveDocument, SavePassages
 from .names import agent_named, agent_of, is_line, is_main, line_named
@@ -252,7 +253,8 @@ _TURN_ENTRIES = (
 _HAS_LINE = "(line = ?1 or (line > ?1 || '/' and line < ?1 || '0'))"
 _LINES_BUT = "agent = ? and line not in (select value from json_each(?))"
 _TURN_COUNTS = (
-    f"select count(*), coalesce(sum(hidden), 0), max(started) from turn where {_LINES_BUT}"  # noqa: S608
+    "select count(*), coalesce(sum(case when hidden then 1 else 0 end), 0), max(started)"  # noqa: S608
+    f" from turn where {_LINES_BUT}"
 )
 _ENTRY_COUNTS = (
     "select entry.kind, count(*) from turn join entry on entry.seq >= turn.seq << ?3"
@@ -805,7 +807,8 @@ def _as_heard(inbox: Sequence[WholeEvent], turn_id: str) -> WholeTurn:
         payload = (
             parse_row(event.payload, dict) if isinstance(event.payload, str) else event.payload
         )
-        text = str(payload.get("text") or payload.get("reason") or "")
+        inbound = Inbound.of("", event.kind, payload)
+        text = inbound.text or inbound.reason
         said = MessageEntry(text=text) if event.kind == "message" else NoticeEntry(text=text)
         entries.append(replace(write_entry(said), at=event.at))
     first, last = inbox[0].at, inbox[-1].at

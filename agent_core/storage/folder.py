@@ -18,12 +18,13 @@ from pathlib import Path
 
 from agent_core.base import folders, machine
 from agent_core.base.errors import AgentBusy, WorkspaceError
-from agent_core.base.plain_files import open_plain, read_plain
+from agent_core.base.plain_files import add_to, open_plain, read_plain
 from agent_core.base.workspace_folder import STATE
 
 from .names import line_named
 
 STATE_FILE = "state.db"
+BELL = "bell"  # a file next to the locks of agents
 _ID_FILE = "workspace.id"
 _ID_BYTES = 100
 
@@ -78,6 +79,12 @@ def own_folder(state: Path, *names: str, mode: int = 0o700) -> Path:
         if folder_fd >= 0:
             os.close(folder_fd)
     return place
+
+
+def ring(state: Path) -> None:
+    """Wake the runners of all processes at a workspace, after writing something that they must notice."""
+    with suppress(OSError):
+        add_to(own_folder(state, "agents") / BELL, b"")
 
 
 def workspace_id(folder: Path) -> str:
@@ -190,22 +197,30 @@ def lock_agent(state_dir: Path, line: str) -> FileIO:
             f"The lock `{path}` cannot be made: {error.strerror}.", fix=fix
         ) from error
     if not machine.try_lock(descriptor):
-        process = os.read(descriptor, 32).decode(errors="replace").strip()
-        since = datetime.fromtimestamp(
-            os.fstat(descriptor).st_mtime
-        ).astimezone()  # when the owner wrote its number
-        # The owner may not have written its number yet.
-        owner = (
-            f"process {process} (since {since:%Y-%m-%d %H:%M:%S})"
-            if process.isdecimal()
-            else "another process"
-        )
-        busy = busy_agent(line, "this process" if process == str(os.getpid()) else owner)
+        busy = _busy_with(descriptor, line)
         os.close(descriptor)
         raise busy
-    os.truncate(descriptor, 0)
-    os.write(descriptor, f"{os.getpid()}\n".encode())
+    with suppress(OSError):  # on a full disk, who waits is not told for whom
+        os.truncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
     return FileIO(descriptor, "r+")
+
+
+def _busy_with(descriptor: int, line: str) -> AgentBusy:
+    """Return the error for a lock that another process holds, which has written its number when it began."""
+    process = os.read(descriptor, 32).decode(errors="replace").strip()
+    if not process.isdecimal():  # not yet
+        return busy_agent(line, "another process")
+    if process == str(os.getpid()):
+        return busy_agent(line, "this process")
+    since = datetime.fromtimestamp(os.fstat(descriptor).st_mtime).astimezone()
+    owner = f"process {process} (since {since:%Y-%m-%d %H:%M:%S})"
+    if not machine.is_stopped(int(process)):
+        return busy_agent(line, owner)
+    busy = busy_agent(line, f"{owner}, which is stopped")
+    busy.fix = f"Let it go on: kill -CONT {process} (or fg, in its shell). If it is killed, this one goes on with it."
+    busy.is_stopped = True
+    return busy
 
 
 class NoTurn(WorkspaceError):

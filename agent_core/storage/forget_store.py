@@ -19,11 +19,12 @@ from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 from .added_store import forget_added
 from .agent_store import HELPER_RUN, DropAgent
 from .conversation_store import name_conversation
+from .inbox import Inbound
 from .journal import SummaryEntry, read_as
 from .search_index import numbers
 from .subject import Entry, content_hash, dump, parse_row, sign
 from .tables import SqlSession, Tables, drop_texts, perform, query, text_hashes
-from .turn_store import N_BITS, SAID, SUMMARY, Inbound, entries_of
+from .turn_store import N_BITS, SAID, SUMMARY, entries_of
 
 Words: TypeAlias = Callable[[str, float | None, Sequence[str]], str]
 """Maps the text, time and tags of a row to the words that the word index stores for it."""
@@ -597,7 +598,8 @@ def _name_again(session: SqlSession, line: str) -> None:
         "select payload from event where line = ? and kind = 'message' order by seq limit 1", line
     )
     if first:
-        name_conversation(session, line, str(parse_row(first[0], dict).get("text") or ""))
+        text = Inbound.of("", "message", parse_row(first[0], dict)).text
+        name_conversation(session, line, text)
 
 
 def _forget_event(
@@ -609,7 +611,7 @@ def _forget_event(
         "select seq, id, kind, payload from event where turn = ?", turn
     ):
         event = parse_row(text, dict)
-        if erasure.said_by(Inbound(id, kind, event)) != message.get("text"):
+        if erasure.said_by(Inbound.of(id, kind, event)) != message.get("text"):
             continue
         given = event.get("answers")
         answers = (

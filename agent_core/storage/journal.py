@@ -6,38 +6,35 @@ while they have their default. Keys that no class knows are left alone. The even
 (`StoredEvent`) are entries, too.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import Field
-from types import UnionType
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar, get_args, get_origin
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, TypeAlias, TypeVar, get_args
 
-from agent_core.base.events import StoredEvent, stored_fields
-from agent_core.base.messages import Call
-from agent_core.base.pictures import Picture
-from agent_core.base.receipt import Made
-from agent_core.base.records import (
-    IF_SET,
-    MISSING,
-    dataclass,
-    field,
-    fields,
-    from_json,
-    replace,
-    to_json,
+from agent_core.base.events import (
+    CallAnswered,
+    CallStarted,
+    SpeakerChosen,
+    StoredEvent,
+    Usage,
+    stored_fields,
 )
+from agent_core.base.messages import Assistant, Call
+from agent_core.base.pictures import Picture
+from agent_core.base.receipt import Made, Receipt
+from agent_core.base.records import IF_SET, dataclass, field, from_json, replace
 
+from .payload import Json, payload_of, value_of
 from .subject import FIX, Entry, Misfit
 
-AnyOwnEntry = TypeVar("AnyOwnEntry", bound="OwnEntry")
-T = TypeVar("T")
-Json: TypeAlias = dict[str, Any]  # Any: JSON
+AnyEntry = TypeVar("AnyEntry", bound="OwnEntry | StoredEvent")
 
 STORED_EVENTS: Final[Mapping[str, type[StoredEvent]]] = {
     kind.type: kind for kind in get_args(StoredEvent)
 }
 """The events that are entries, by the kind of the entry."""
-_KINDS: Final[dict[str, type["OwnEntry"]]] = {}  # both are filled when they are needed
-_PARTS: Final[dict[object, tuple["_Part", ...]]] = {}  # of a class
+SEEN: Final = "seen_pictures"
+TOLD: Final = "told_pictures"
+"""The keys of a request's parameters for the captions of pictures: those that it showed, and those told in words."""
+_KINDS: Final[dict[str, type["OwnEntry | StoredEvent"]]] = {}  # filled when it is needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,43 +82,7 @@ class ReplyEntry:
     chars: int = field(default=0, metadata=IF_SET)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallEntry:
-    """The start of a call, written before it runs: from then on it may have effects.
-
-    Built-in functions have no `version`. `arguments` are stored where they are not as in the reply. A `client` has to
-    answer a call of a function of its own.
-    """
-
-    kind: ClassVar[str] = "call"
-    id: str
-    name: str = ""
-    version: str | None = None
-    arguments: str = field(default="", metadata=IF_SET)
-    client: bool = field(default=False, metadata=IF_SET)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerEntry:
-    """The answer to a call. `detail` is the JSON of a verdict or an outcome; the rest is as in the start and a message.
-
-    A large value that was returned counts in `chars`, and has no `whole`.
-    """
-
-    kind: ClassVar[str] = "result"
-    call_id: str
-    name: str
-    text: str
-    outcome: str = ""
-    seconds: float = 0.0
-    detail: Json = field(default_factory=dict)
-    whole: str = field(default="", metadata=IF_SET)
-    chars: int = field(default=0, metadata=IF_SET)
-    arguments: str = field(default="", metadata=IF_SET)
-    pictures: tuple[Picture, ...] = field(default=(), metadata=IF_SET)
-
-
-PagedEntry: TypeAlias = MessageEntry | NoticeEntry | ReplyEntry | AnswerEntry
+PagedEntry: TypeAlias = MessageEntry | NoticeEntry | ReplyEntry | CallAnswered
 """An entry whose text may be stored in part."""
 
 
@@ -146,7 +107,7 @@ class SummaryEntry:
     asked: str = field(default="", metadata=IF_SET)
 
 
-ShownEntry: TypeAlias = PagedEntry | CallEntry | SummaryEntry
+ShownEntry: TypeAlias = PagedEntry | CallStarted | SummaryEntry
 """An entry of what a model is shown."""
 
 
@@ -165,19 +126,6 @@ class RequestEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsageEntry:
-    """The tokens of a request to a model. One for a step has the model's `context_limit`, one of a helper has 0."""
-
-    kind: ClassVar[str] = "usage"
-    model: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    estimated: bool = False
-    context_limit: int | None = field(default=None, metadata=IF_SET)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientEntry:
     """The beginning of a turn in which calls of a client's functions are answered; `event` is the kind of its event."""
 
@@ -193,18 +141,6 @@ class ParkedEntry:
     kind: ClassVar[str] = "parked"
     asks: tuple[Json, ...] = field(default=(), metadata=IF_SET)
     calls: tuple[Json, ...] = field(default=(), metadata=IF_SET)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeakerEntry:
-    """Who was chosen to speak in a group, by which rule, and why."""
-
-    kind: ClassVar[str] = "speaker"
-    name: str
-    rule: str = ""
-    reason: str = ""
-    passed: tuple[str, ...] = field(default=(), metadata=IF_SET)
-    asked_model: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,14 +253,14 @@ OwnEntry: TypeAlias = (
     MessageEntry
     | NoticeEntry
     | ReplyEntry
-    | CallEntry
-    | AnswerEntry
+    | CallStarted
+    | CallAnswered
     | SummaryEntry
     | RequestEntry
-    | UsageEntry
+    | Usage
     | ClientEntry
     | ParkedEntry
-    | SpeakerEntry
+    | SpeakerChosen
     | ProgramEntry
     | InnerCallEntry
     | InnerGrantEntry
@@ -377,17 +313,15 @@ def read_entry(entry: Entry) -> JournalEntry:
     return held
 
 
-def read_as(kind: type[AnyOwnEntry], entry: Entry) -> AnyOwnEntry | None:
+def read_as(kind: type[AnyEntry], entry: Entry) -> AnyEntry | None:
     """Return what an entry holds if it is of this kind."""
-    if entry.kind != kind.kind:
+    if _kind_of(entry) is not kind:
         return None
     journal_entry = read_entry(entry)
     return journal_entry if isinstance(journal_entry, kind) else None
 
 
-def read_all(
-    kind: type[AnyOwnEntry], entries: Iterable[Entry]
-) -> Iterator[tuple[Entry, AnyOwnEntry]]:
+def read_all(kind: type[AnyEntry], entries: Iterable[Entry]) -> Iterator[tuple[Entry, AnyEntry]]:
     """Yield the entries of one kind, each with what it holds."""
     for entry in entries:
         journal_entry = read_as(kind, entry)
@@ -400,7 +334,7 @@ def text_of(entry: Entry) -> str:
     match read_entry(entry):
         case MessageEntry(text=text) | NoticeEntry(text=text) | ReplyEntry(text=text):
             return text
-        case AnswerEntry(text=text) | SummaryEntry(text=text) | ClientEntry(text=text):
+        case CallAnswered(text=text) | SummaryEntry(text=text) | ClientEntry(text=text):
             return text
         case EndEntry(text=text) | StreamedEntry(text=text):
             return text
@@ -408,22 +342,88 @@ def text_of(entry: Entry) -> str:
             return ""
 
 
+def user(text: str, speaker: str = "", pictures: Sequence[Picture] = ()) -> Entry:
+    """Return the entry of a user's message, or of another agent's, which the model reads as a user message.
+
+    The text has the captions of the pictures already.
+    """
+    return write_entry(MessageEntry(text=text, speaker=speaker, pictures=tuple(pictures)))
+
+
+def notice(text: str) -> Entry:
+    """Return the entry of a notice from the program to the model."""
+    return write_entry(NoticeEntry(text=text))
+
+
+def assistant(assistant_reply: Assistant) -> Entry:
+    """Return the entry of a model's reply."""
+    reply = ReplyEntry(
+        text=assistant_reply.text,
+        thought=assistant_reply.thought,
+        calls=assistant_reply.calls,
+        reasoning=assistant_reply.reasoning,
+        source=assistant_reply.source,
+    )
+    return write_entry(reply)
+
+
+def cut_off(text: str) -> Entry:
+    """Return the entry of an incomplete reply."""
+    return assistant(Assistant(f"{text} […]"))
+
+
+def call_started(call: Call, version: str | None, asked: str | None = None) -> Entry:
+    """Return the entry written before a call runs; from then on it may have effects."""
+    arguments = own_arguments(call, asked)
+    started = CallStarted(call_id=call.id, name=call.name, version=version, arguments=arguments)
+    return write_entry(started)
+
+
+def own_arguments(call: Call, asked: str | None) -> str:
+    """Return the arguments of a call for its entry: none if they are as `asked` in the model's reply."""
+    return "" if asked in (None, call.arguments) else call.arguments
+
+
+def answer_to(
+    call: Call, text: str, outcome: str, seconds: float = 0.0, detail: Json | None = None
+) -> CallAnswered:
+    """Return what the entry of a call's answer holds."""
+    return CallAnswered(
+        call_id=call.id,
+        name=call.name,
+        text=text,
+        outcome=outcome,
+        seconds=round(seconds, 6),
+        detail=detail or {},
+    )
+
+
+def receipt_entry(receipt: Receipt, **end: Any) -> Entry:  # Any: a field of the entry
+    """Return the entry of a whole receipt; `end` has what else the turn's end tells and no entry implies."""
+    return write_entry(ReceiptEntry(made=receipt.to_json(), **end))
+
+
+def facts_entry(made: Made) -> Entry:
+    """Return the entry that records these effects."""
+    return write_entry(EffectsEntry(made=made))
+
+
 def chars_of(entry: Entry) -> int:
     """Return the length of the whole text if an entry has only its beginning, otherwise 0."""
-    journal_entry = read_entry(entry)
-    return journal_entry.chars if isinstance(journal_entry, PagedEntry) else 0
+    chars: int = getattr(read_entry(entry), "chars", 0)  # only a `PagedEntry` has them
+    return chars
 
 
 def read_marks(entry: Entry) -> TurnMarks:
     """Return what an entry says of its turn."""
-    return _value_of(TurnMarks, entry.payload) or TurnMarks()
+    return value_of(TurnMarks, entry.payload) or TurnMarks()
 
 
 def write_entry(journal_entry: OwnEntry | StoredEvent) -> Entry:
     """Return the entry that holds this."""
     if isinstance(journal_entry, StoredEvent):
         return Entry(journal_entry.type, stored_fields(journal_entry))
-    payload = _payload_of(journal_entry)
+    payload = payload_of(journal_entry)
     entry = Entry(journal_entry.kind, payload)
     if entry.payload is payload:  # otherwise half characters in its texts were replaced
         _hold(entry, journal_entry)
@@ -432,7 +432,7 @@ def write_entry(journal_entry: OwnEntry | StoredEvent) -> Entry:
 
 def mark(entry: Entry, marks: TurnMarks) -> Entry:
     """Return an entry that says this of its turn, too."""
-    marked = replace(entry, payload=entry.payload | _payload_of(marks))
+    marked = replace(entry, payload=entry.payload | payload_of(marks))
     _hold(marked, entry.held)
     return marked
 
@@ -441,13 +441,20 @@ def _hold(entry: Entry, journal_entry: JournalEntry | None) -> None:
     object.__setattr__(entry, "held", journal_entry)
 
 
-def _read(entry: Entry) -> JournalEntry:
+def _kind_of(entry: Entry) -> type["OwnEntry | StoredEvent"] | None:
     if not _KINDS:
         _KINDS.update({kind.kind: kind for kind in get_args(OwnEntry)})
-    kind = _KINDS.get(entry.kind)
+        _KINDS.update(STORED_EVENTS)
+    return _KINDS.get(entry.kind)
+
+
+def _read(entry: Entry) -> JournalEntry:
+    kind = _kind_of(entry)
     if kind is None:
-        return _read_event(entry)
-    value = _value_of(kind, entry.payload)
+        return UnknownEntry()
+    if entry.kind in STORED_EVENTS:
+        return _read_event(kind, entry)
+    value = value_of(kind, entry.payload)
     if value is None and issubclass(kind, ShownEntry):
         raise Misfit(
             f"An entry of the conversation (`{entry.kind}`) is not what this program writes.",
@@ -456,88 +463,9 @@ def _read(entry: Entry) -> JournalEntry:
     return value or UnknownEntry()
 
 
-def _read_event(entry: Entry) -> JournalEntry:
-    kind = STORED_EVENTS.get(entry.kind)
-    if kind is None:
-        return UnknownEntry()
+def _read_event(kind: type["OwnEntry | StoredEvent"], entry: Entry) -> JournalEntry:
     try:
         event: StoredEvent = from_json(kind, entry.payload)
     except (KeyError, TypeError, ValueError):  # others may have written it
         return UnknownEntry()
     return event
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A field of a class: its key, the types of JSON that it takes as they are, and the class of a tuple's items."""
-
-    name: str
-    default: object
-    is_needed: bool
-    is_left_out: bool
-    types: tuple[object, ...]
-    items: Any  # Any: a class
-
-    @classmethod
-    def of(cls, one: Field[Any]) -> "_Part":
-        """Return the part for a field."""
-        types = tuple(get_origin(kind) or kind for kind in _types_of(one.type))
-        items = None
-        if types == (tuple,):
-            types = ()
-            items = get_args(one.type)[0]
-        elif float in types:
-            types = (float, int)
-        is_needed = one.default is MISSING and one.default_factory is MISSING
-        is_left_out = bool(one.metadata.get("if_set"))
-        return cls(one.name, one.default, is_needed, is_left_out, types, get_origin(items) or items)
-
-    def items_in(self, value: object) -> tuple[object, ...] | None:
-        """Return the items of a tuple; None if this is none, or an item is of another class."""
-        if self.items is None or not isinstance(value, list):
-            return None
-        if self.items in (str, dict):
-            return tuple(value) if all(type(item) is self.items for item in value) else None
-        items: list[object] = []
-        for item in value:
-            read = _value_of(self.items, item) if isinstance(item, dict) else None
-            if read is None:
-                return None
-            items.append(read)
-        return tuple(items)
-
-
-def _types_of(kind: Any) -> tuple[Any, ...]:  # Any: a type
-    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
-
-
-def _parts_of(kind: Any) -> tuple[_Part, ...]:  # Any: a class with fields
-    parts = _PARTS.get(kind)
-    if parts is None:
-        parts = _PARTS[kind] = tuple(map(_Part.of, fields(kind)))
-    return parts
-
-
-def _value_of(kind: type[T], payload: Json) -> T | None:
-    """Return the value of a class in JSON; None if that has another shape."""
-    values: Json = {}
-    for part in _parts_of(kind):
-        value = payload.get(part.name)
-        if value is not None and type(value) not in part.types:
-            value = part.items_in(value)
-            if value is None:
-                return None
-        if value is not None:
-            values[part.name] = value
-        elif part.is_needed:
-            return None
-    return kind(**values)
-
-
-def _payload_of(holder: OwnEntry | TurnMarks) -> Json:
-    payload: Json = {}
-    for part in _parts_of(type(holder)):
-        value = getattr(holder, part.name)
-        if not part.is_left_out or value != part.default:
-            payload[part.name] = value if part.items is None else to_json(value)
-    return payload

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from agent_core.base.caps import Payer
 from agent_core.base.records import dataclass, field, replace
 
+from .inbox import Inbound
 from .names import agent_of, paying_line
 from .subject import Removal, Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, change, perform, query
@@ -225,7 +226,8 @@ class SpendingStore(Tables):
             " where t.id in (select value from json_each(?))",
             dump([*turns]),
         )
-        return {id: str(parse_row(payload, dict).get("text") or kind) for id, payload, kind in rows}
+        began = [Inbound.of(id, kind, parse_row(payload, dict)) for id, payload, kind in rows]
+        return {inbound.id: inbound.text or inbound.kind for inbound in began}
 
 
 def _sums(session: SqlSession, scope: str, payer: Payer, begun: float) -> list[ModelUse]:

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
 from agent_core.base.errors import AgentBusy
+from agent_core.base.events import CallAnswered, CallStarted
 from agent_core.base.records import dataclass, field
 
 from .added_store import AddedStore
@@ -28,7 +29,7 @@ from .call_store import CallStore
 from .conversation_store import ConversationStore
 from .forget_store import ForgetStore
 from .function_store import FunctionStore
-from .journal import AnswerEntry, CallEntry, JournalEntry, ReplyEntry, read_entry
+from .journal import JournalEntry, ReplyEntry, read_entry
 from .memory_store import MemoryStore
 from .names import AgentName, agent_of, is_agent_name, is_line, is_main
 from .spending_store import SpendingStore
@@ -279,13 +280,13 @@ class _TurnCheck:
                 self._note_unanswered()
                 self.asked = {call.id for call in calls}
                 self.begun, self.answered = set(), set()
-            case CallEntry(id=id):
+            case CallStarted(call_id=id):
                 if id in self.begun:
                     self.faults.append(f"the call {id} was started twice")
                 elif id in self.answered:
                     self.faults.append(f"the call {id} was started after its answer")
                 self.begun.add(id)
-            case AnswerEntry(call_id=id):
+            case CallAnswered(call_id=id):
                 if id in self.answered:
                     self.faults.append(f"the call {id} was answered twice")
                 elif self.knows_all and id not in self.asked | self.begun:

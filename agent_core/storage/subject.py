@@ -206,8 +206,12 @@ class Entry:
     """What `read_entry` made of the payload; None before. Any: this module does not know the classes."""
 
     def __post_init__(self) -> None:
-        """Make all texts whole, so that the entry is in this process what it is in the store."""
-        object.__setattr__(self, "payload", whole_value(self.payload))
+        """Make all texts whole, so that the entry is in this process what it is in the store.
+
+        Those of an entry from the store are: `parse_row` makes them so.
+        """
+        if not self.seq:
+            object.__setattr__(self, "payload", whole_value(self.payload))
         object.__setattr__(self, "held", None)
 
 

@@ -14,6 +14,7 @@ from sandbox.wire.strict_json import whole_value
 
 from .block_store import shared_versions
 from .conversation_store import leave_out, name_conversation, recall_scope, stretches
+from .inbox import Inbound
 from .journal import StreamedEntry, SummaryEntry, read_entry, write_entry
 from .names import agent_of, is_main, line_named
 from .subject import (
@@ -68,21 +69,21 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """A stored event, a `seq` before its turn, and its payload; a repeated key returns the first event's payload."""
+    """A stored event, a `seq` before its turn, and its text; a repeated key returns the first event's text."""
 
     event: str
     after: int
-    payload: dict[str, Any] = field(default_factory=dict)  # Any: JSON
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Inbound:
-    """An event taken from the inbox; `origin` says where it comes from, as JSON."""
+class WaitingMessage:
+    """A message that no turn has taken up yet; `text` may be only its beginning, `origin` is as in `Post`."""
 
     id: str
-    kind: str
-    payload: dict[str, Any]  # Any: JSON
+    text: str
     origin: str = ""
+    at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,7 @@ class TurnStore(Tables):
         own = f"{among} and not {PAUSED_EVENT} order by due, seq"
         rows = session.all(f"select id, kind, payload, origin {_WAITING}{own}", *values)
         return [
-            Inbound(id, kind, parse_row(payload, dict), origin)
+            Inbound.of(id, kind, parse_row(payload, dict), origin)
             for id, kind, payload, origin in rows
         ]
 
@@ -264,12 +265,46 @@ class TurnStore(Tables):
     def waiting_event(self, session: SqlSession, event: str) -> Inbound | None:
         """Return an event that no turn has taken yet; None if one has."""
         row = session.one(
-            "select id, kind, payload, agent from event where id = ? and turn is null", event
+            "select id, kind, payload, agent, origin from event where id = ? and turn is null",
+            event,
         )
         if row is None:
             return None
         with rows_of(row[3]):
-            return Inbound(row[0], row[1], parse_row(row[2], dict))
+            return Inbound.of(row[0], row[1], parse_row(row[2], dict), row[4])
+
+    @query
+    def waiting_payload(
+        self, session: SqlSession, event: str
+    ) -> dict[str, Any] | None:  # Any: JSON
+        """Return what an event holds that no turn has taken yet, as it is stored; None if one has."""
+        row = session.one("select payload, agent from event where id = ? and turn is null", event)
+        if row is None:
+            return None
+        with rows_of(row[1]):
+            payload: dict[str, Any] = parse_row(row[0], dict)
+        return payload
+
+    @query
+    def waiting_messages(
+        self, session: SqlSession, line: str, *, most: int, most_chars: int
+    ) -> list[WaitingMessage]:
+        """Return the first messages that wait for a turn, oldest first, each with the beginning of its text."""
+        sql = (
+            "select id, substr(json_extract(payload, '$.text'), 1, ?3), origin, at from event"
+            " where line = ?1 and turn is null and kind = 'message' order by due, seq limit ?2"
+        )
+        rows = session.all(sql, line, most, most_chars)
+        return [WaitingMessage(id, str(text or ""), origin, at) for id, text, origin, at in rows]
+
+    @query
+    def message_ids(self, session: SqlSession, line: str, *, most: int) -> list[tuple[str, bool]]:
+        """Return the ids of the last messages of a conversation, newest first, and whether each still waits."""
+        sql = (
+            "select id, turn is null from event where line = ? and kind = 'message'"
+            " order by seq desc limit ?"
+        )
+        return [(str(id), bool(waits)) for id, waits in session.all(sql, line, most)]
 
     @query
     def running_event(self, session: SqlSession, line: str) -> str:
@@ -278,11 +313,22 @@ class TurnStore(Tables):
         row = session.one(sql, line)
         return str(row[0]) if row else ""
 
+    @query
+    def is_there(self, session: SqlSession, event: str) -> bool:
+        """Return whether an event was not withdrawn: it waits, or a turn has it."""
+        return session.one("select 1 from event where id = ?", event) is not None
+
     @change
     def withdraw(self, session: SqlSession, event: str) -> bool:
         """Delete an event that no turn has taken yet; return whether there was one."""
         sql = "delete from event where id = ? and turn is null returning 1"
         return session.one(sql, event) is not None
+
+    @change
+    def reword(self, session: SqlSession, event: str, payload: dict[str, Any]) -> bool:
+        """Replace the payload of an event that no turn has taken yet; return whether there was one. Any: JSON."""
+        sql = "update event set payload = ? where id = ? and turn is null returning 1"
+        return session.one(sql, dump(whole_value(payload)), event) is not None
 
     @change
     def next(
@@ -305,7 +351,7 @@ class TurnStore(Tables):
         if not rows:
             return None
         id, attempt, n, state, cancelled, streamed, event, kind, payload, origin = rows[0]
-        began = Inbound(event, kind, parse_row(payload, dict), origin)
+        began = Inbound.of(event, kind, parse_row(payload, dict), origin)
         return ClaimedTurn(id, line, attempt, n, state, began, bool(cancelled), streamed)
 
     @change
@@ -578,12 +624,21 @@ class TurnStore(Tables):
 
         For a turn that was cut off and is resumed, it is the resuming turn, or None until that begins.
         """
-        sql = "select t.id, e.line from event e join turn t on t.seq = e.turn where e.id = ?1 and ?2 in ('', e.line)"
-        turn, line = session.one(sql, event, line) or (None, "")
-        sql = "select t.id from event e left join turn t on t.seq = e.turn where e.line = ? and e.key = ?"
-        while turn is not None and (after := session.one(sql, line, f"{AGAIN}:{turn}")):
-            turn = after[0]
-        return None if turn is None else str(turn)
+        turns = _turns_of(session, event, line)
+        return turns[-1] if turns else None
+
+    @query
+    def resumption_of(self, session: SqlSession, event: str) -> str:
+        """Return the event that waits, perhaps for a while, to resume the turn of another one, which was cut off.
+
+        "" if there is none, or if all is paused that runs by itself.
+        """
+        turns = _turns_of(session, event, "")
+        if len(turns) < 2 or turns[-1] is not None or session.one("select 1 from pause"):
+            return ""
+        waiting = "select id from event where key = ? and turn is null"
+        row = session.one(waiting, f"{AGAIN}:{turns[-2]}")
+        return str(row[0]) if row else ""
 
     @query
     def last_seq(self, session: SqlSession, line: str) -> int:
@@ -653,19 +708,38 @@ def post_event(session: SqlSession, post: Post, *, is_limited: bool = True) -> s
     return id
 
 
+def _turns_of(session: SqlSession, event: str, line: str) -> list[str | None]:
+    """Return the turn that took an event, and those that resume it, one after another; None for one that waits.
+
+    Nothing is returned for an event that no turn has taken, or of another conversation than `line`.
+    """
+    sql = "select t.id, e.line from event e join turn t on t.seq = e.turn where e.id = ?1 and ?2 in ('', e.line)"
+    row = session.one(sql, event, line)
+    if row is None:
+        return []
+    turns: list[str | None] = [str(row[0])]
+    sql = (
+        "select t.id from event e left join turn t on t.seq = e.turn where e.line = ? and e.key = ?"
+    )
+    while turns[-1] is not None and (after := session.one(sql, row[1], f"{AGAIN}:{turns[-1]}")):
+        turns.append(after[0] and str(after[0]))
+    return turns
+
+
 def name_by(session: SqlSession, post: Post) -> None:
     """Name a new conversation by the first message in it."""
     if not is_main(post.line) and post.kind == "message":
-        name_conversation(session, post.line, str(post.payload.get("text") or ""))
+        name_conversation(session, post.line, Inbound.of("", post.kind, post.payload).text)
 
 
 def posted(session: SqlSession, event: str, line: str) -> Posted:
-    """Return an event with its payload, and the last number before it, or before the turn that took it."""
+    """Return an event with its text, and the last number before it, or before the turn that took it."""
     payload, turn = session.one("select payload, turn from event where id = ?", event) or (
         "{}",
         None,
     )
-    return Posted(event, last_number(session, line, turn), parse_row(payload, dict))
+    text = Inbound.of(event, "", parse_row(payload, dict)).text
+    return Posted(event, last_number(session, line, turn), text)
 
 
 def last_number(session: SqlSession, line: str, before: int | None = None) -> int:
@@ -689,7 +763,7 @@ def _drop_resumption(session: SqlSession, line: str) -> None:
         " and exists (select 1 from turn t where t.hidden and t.id = substr(event.key, ?)) returning payload",
         *(line, AGAIN, len(f"{AGAIN}:") + 1),
     )
-    owed = [str(parse_row(payload, dict).get("owes") or "") for (payload,) in rows]
+    owed = [Inbound.of("", AGAIN, parse_row(payload, dict)).owes for (payload,) in rows]
     apply(
         session,
         [AnswerAsk(ask, "The turn was removed by the user.", "failed") for ask in owed if ask],

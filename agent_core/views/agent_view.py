@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from agent_core.base import events
 from agent_core.base.clock import shown_time
 from agent_core.base.events import Event
+from agent_core.base.extensions import AGENT_FILES, offers
 from agent_core.base.untrusted import one_line
 from agent_core.registry.function import signature
 from agent_core.storage import Misfit, is_history
@@ -171,7 +172,7 @@ def report_lines(report: AgentReport, *, is_tried: bool = False) -> list[Line]:
     data = report.to_json()
     would = "would be made of" if is_tried else "made of"
     head = line(
-        ("ok", "✓ "), "agent ", ("name", report.name), f", {would} a file of {_KINDS[report.kind]}"
+        ("ok", "✓ "), "agent ", ("name", report.name), f", {would} a file of {_whose(report.kind)}"
     )
     took = [
         [str(row["count"]), row["what"], "" if row["as"] == row["what"] else f"→ {row['as']}"]
@@ -189,7 +190,12 @@ def report_lines(report: AgentReport, *, is_tried: bool = False) -> list[Line]:
     ]
 
 
-_KINDS = {"knapper": "this program's", "memgpt": "MemGPT's", "letta": "Letta's"}
+def _whose(kind: str) -> str:
+    """Return whose file it was, by its kind."""
+    if kind == "knapper":
+        return "this program's"
+    programs = {name.lower(): name for name in offers(AGENT_FILES)}
+    return f"{programs.get(kind, kind)}'s"
 
 
 def text_of(value: str | Sequence[str]) -> str:

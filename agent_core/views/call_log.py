@@ -10,7 +10,14 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from agent_core.base.events import CallAnswered, CallStarted, Event, FunctionsChanged, TurnEnded
+from agent_core.base.events import (
+    CallAnswered,
+    CallStarted,
+    CallStopped,
+    Event,
+    FunctionsChanged,
+    TurnEnded,
+)
 from agent_core.base.matching import diff_lines
 from agent_core.base.messages import SEND
 from agent_core.base.problem import Problem
@@ -680,6 +687,14 @@ def said_lines(stop: DebugStop, command: Command) -> list[Line]:
         *lines,
         *([line(("dim", _BOUND))] if command.do == "help" and not command.argument else []),
     ]
+
+
+def stopped_lines(stopped: CallStopped) -> list[Line]:
+    """Return lines about a function that stands still and is stepped in another window."""
+    where = f" at {one_line(stopped.place, 200)}, {one_line(stopped.why, 80)}"
+    by_whom = line(("dim", "  It is stepped in another window. /break here steps it in this one."))
+    name = one_line(stopped.function, 80)
+    return [line(("warn", "■ "), ("name", name), f" is stopped{where}"), by_whom]
 
 
 def stop_parts(

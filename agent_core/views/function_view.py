@@ -361,9 +361,16 @@ def pending_lines(candidates: Mapping[str, "PendingCandidate"]) -> list[Line]:
 
 
 def pending_hint(
-    candidates: Mapping[str, "PendingCandidate"], command: str, drop: str, join: str
+    candidates: Mapping[str, "PendingCandidate"], command: str, drop: str, typed: str
 ) -> str:
-    """Return the next command for a candidate that waits, after an edit conflict, or if only results block one."""
+    """Return the next command for a candidate that waits, after an edit conflict, or if only results block one.
+
+    Commands about functions begin with what is `typed` before their verb.
+    """
+    reaching = [name for name, found in candidates.items() if found.verdict.lacks_only_grants]
+    if reaching:
+        return f"To allow what it reaches, and join it: {typed}grant {reaching[0]}"
+    join = f"{typed}join"
     waiting = [name for name, candidate in candidates.items() if candidate.waits_for_a_person]
     if waiting:
         return f"To join it: {join} {waiting[0]}; all that wait: {join} '*'"

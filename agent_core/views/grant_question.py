@@ -340,6 +340,11 @@ def given_lines(given: "Given") -> list[Line]:
     return _grant_lines("ok", "✓ ", given.name, " may", given.grants)
 
 
+def lifted_lines(name: str, lifted_grants: Grants) -> list[Line]:
+    """Return lines about what a function may be asked about again."""
+    return _grant_lines("ok", "✓ ", name, " is asked about again, which never may", lifted_grants)
+
+
 def revoked_lines(revoked: "Revoked") -> list[Line]:
     """Return lines about what was revoked, and what remains."""
     lines = _grant_lines("ok", "✓ ", revoked.name, " may no longer", revoked.revoked)

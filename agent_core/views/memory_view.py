@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from agent_core.base.clock import shown_time
 from agent_core.base.errors import UsageError
+from agent_core.base.events import CallAnswered
 from agent_core.base.matching import ComparisonBudget, blamed, did_you_mean
 from agent_core.base.messages import SEND, Call
 from agent_core.base.untrusted import fence, one_line
+from agent_core.context.folds import receipt_in
 from agent_core.memory.agent_memory import counts_of
 from agent_core.memory.classes import value_lines
 from agent_core.memory.search import ResultPage, coverage, excerpt
 from agent_core.memory.words import stems
-from agent_core.runtime.entries import receipt_in
 from agent_core.storage import Entry
 from agent_core.storage.journal import (
-    AnswerEntry,
     MessageEntry,
     NoticeEntry,
     ReceiptEntry,
@@ -484,7 +484,7 @@ def transcript_document(
 
 
 def _turn(agent: str, turn: Sequence[Entry]) -> Iterator[str]:
-    answers = {answer.call_id: answer for _, answer in read_all(AnswerEntry, turn)}
+    answers = {answer.call_id: answer for _, answer in read_all(CallAnswered, turn)}
     for entry in turn:
         match read_entry(entry):
             case MessageEntry(text=text):
@@ -504,7 +504,7 @@ def _turn(agent: str, turn: Sequence[Entry]) -> Iterator[str]:
                 pass
 
 
-def _reply(agent: str, reply: ReplyEntry, answers: Mapping[str, AnswerEntry]) -> Iterator[str]:
+def _reply(agent: str, reply: ReplyEntry, answers: Mapping[str, CallAnswered]) -> Iterator[str]:
     text = reply.text.strip()
     sent = [_message(call) for call in reply.calls if call.name == SEND]
     if text and sent:  # text next to a sent message is a thought
@@ -525,10 +525,10 @@ def _message(call: Call) -> str:
     return str(arguments.get("message", "")) if isinstance(arguments, dict) else str(arguments)
 
 
-def _call(call: Call, answer: AnswerEntry | None) -> str:
+def _call(call: Call, answered: CallAnswered | None) -> str:
     shown = fence(compact_call(call.name, call.arguments), _LONGEST)
-    if answer is None:
+    if answered is None:
         return f"- {shown}: no answer"
-    text = fence(answer.text.strip(), _LONGEST)
-    is_plain = answer.outcome in ("", "returned")
-    return f"- {shown} → {text}" if is_plain else f"- {shown} → {text} ({answer.outcome})"
+    text = fence(answered.text.strip(), _LONGEST)
+    is_plain = answered.outcome in ("", "returned")
+    return f"- {shown} → {text}" if is_plain else f"- {shown} → {text} ({answered.outcome})"

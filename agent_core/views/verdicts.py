@@ -14,7 +14,7 @@ from agent_core.base.pictures import caption_of
 from agent_core.base.problem import Problem
 from agent_core.base.untrusted import one_line, visible
 from agent_core.base.workspace_folder import STATE
-from agent_core.functions.gate.verdict import NOT_READ, UNPROVEN
+from agent_core.functions.gate.verdict import NOT_READ
 from agent_core.registry.function import reach_words
 from sandbox.errors import ProtocolError
 from sandbox.wire.lines import bare_lines
@@ -28,15 +28,11 @@ if TYPE_CHECKING:  # for annotations
     from agent_core.base.events import FunctionsChanged
     from agent_core.functions.answers import CallReport
     from agent_core.functions.gate.verdict import StageReport
-    from agent_core.functions.service.audit import AuditReport
     from agent_core.functions.service.call_records import RecordedOutcome
     from agent_core.functions.service.call_service import TraceReport
-    from agent_core.functions.service.export import ExportReport
     from agent_core.functions.service.function_facts import FunctionTestReport
     from agent_core.functions.service.judgment import Judgment
-    from agent_core.functions.service.library import ImportedFunction, ImportReport
     from agent_core.functions.service.replay import RecordedCall, RecordedDetails, Replay
-    from agent_core.functions.service.tending import TendingReport, UndoneStep
     from agent_core.registry.registry import RegistryChange
     from agent_core.storage import value_files
     from sandbox import Failure
@@ -441,205 +437,6 @@ def compact_call(name: str, arguments: str) -> str:
 
 
 _MOST_ROWS, _MOST_CHARS = 20, 1_500  # of a value at the prompt
-_MOST = 10  # findings shown of one kind
-
-
-def audit_lines(report: "AuditReport", typed: str) -> list[Line]:
-    """Return an audit report with the first few findings of each kind."""
-    mark: Span = ("ok", "✓ ") if not report.findings else ("warn", "~ ")
-    lines = [
-        line(
-            mark, ("strong", f"{report.score} of 100"), f": {counted(report.functions, 'function')}"
-        )
-    ]
-    rows = [
-        (
-            part.code,
-            f"{part.points:g} of {part.most} points",
-            counted(part.functions, "function") if part.functions else "",
-        )
-        for part in report.parts
-    ]
-    lines += indented(columns(rows, ("name", "", "dim")))
-    for part in report.parts:
-        findings = [finding for finding in report.findings if finding.problem.code == part.code]
-        for finding in findings[:_MOST]:
-            problem = finding.problem
-            place: Span = ("dim", f" {problem.where} · {problem.code}")
-            lines.append(
-                line(
-                    ("warn", "~ "),
-                    ("name", finding.function),
-                    place,
-                    f": {one_line(problem.message)}",
-                )
-            )
-            way = line(("dim", f"{finding.proposal}: "), one_line(problem.fix or ""))
-            command = f"{SLASH}{' '.join(finding.steps)}" if typed == SLASH else finding.command
-            if (
-                typed == SLASH and finding.steps[0] == "add-example"
-            ):  # the prompt has a different syntax for examples
-                _, name, _, call, _, result = finding.steps
-                command = f"/example {name} {call} = {result}"
-            lines += indented([way, line(("strong", command))])
-        if len(findings) > _MOST:
-            lines.append(
-                line(("dim", f"  and {len(findings) - _MOST} more {part.code}; --json has all"))
-            )
-    return lines
-
-
-_DONE = {
-    "merge": "now replaces",
-    "mend": "was fixed",
-    "archive": "was archived: search finds it, and it can be called",
-    "generalize": "was written, and replaces",
-    "keep": "was made from a program",
-    "reword": "was reworded",
-}
-
-
-def tending_lines(report: "TendingReport", typed: str) -> list[Line]:
-    """Return the steps that were done, then the proposed and the skipped ones, each with its reason."""
-    lines: list[Line] = []
-    for step in sorted(report.steps, key=lambda step: (bool(step.why_not), not step.done)):
-        mark: Span = (
-            ("ok", "✓ ") if step.done else ("dim", "· ") if step.why_not else ("warn", "~ ")
-        )
-        phrase = (
-            _DONE[step.kind]
-            if step.done
-            else f"left as it is ({step.kind})"
-            if step.why_not
-            else step.kind
-        )
-        name = step.others[0] if step.done and step.kind == "merge" else step.function
-        about = f" `{step.function}`" if step.done and step.kind == "merge" else ""
-        if step.kind == "generalize" and not step.why_not:
-            about = f" {' and '.join(f'`{other}`' for other in step.others)}"
-        lines.append(line(mark, ("name", name), f" {phrase}{about}: {one_line(step.reason)}"))
-        facts = [step.why_not] if step.why_not else [*step.evidence]
-        lines += indented([line(("dim", one_line(fact, 400))) for fact in facts])
-        lines += indented([line(text) for text in bare_lines(step.diff)]) if step.diff else []
-    done = [step for step in report.steps if step.done]
-    open_steps = [step for step in report.steps if not (step.done or step.why_not)]
-    lines.append(
-        line(("dim", f"{len(done)} done, {len(open_steps)} proposed, {report.tokens:,} tokens"))
-    )
-    if report.stopped:
-        lines.append(line(("warn", f"Stopped before everything was checked: {report.stopped}.")))
-    command = f"{typed} tend".lstrip()
-    ways = (
-        [f"To undo all of it: {command} --undo"]
-        if done
-        else [f"To apply it: {command} --apply"]
-        if open_steps
-        else []
-    )
-    return [*lines, *(line(("strong", way)) for way in ways)]
-
-
-def undone_lines(steps: "list[UndoneStep]") -> list[Line]:
-    """Return the steps that were undone, and those that were not."""
-    if not steps:
-        return [line(("dim", "There is nothing to undo."))]
-    return [
-        line(("ok", "✓ "), ("name", step.function), " was restored")
-        if step.undone
-        else line(
-            ("bad", "✗ "),
-            ("name", step.function),
-            f" was not undone: {one_line(step.why_not, 300)}",
-        )
-        for step in steps
-    ]
-
-
-_SHOWN = 12  # lines shown of the differences in one file
-_DRAFTS = UNPROVEN | {"stub-passes", "weak-examples"}
-_MARKS: dict[str, tuple[Role, str]] = {
-    "joined": ("ok", "✓ "),
-    "fixed": ("ok", "✓ "),
-    "skipped": ("dim", "· "),
-    "refused": ("bad", "✗ "),
-}
-
-
-def function_lines(function: "ImportedFunction", *, is_tried: bool) -> list[Line]:
-    """Return the result for one imported function, its fixes, and its problems with their fixes."""
-    added = f" {'would be added' if is_tried else 'added'} to {function.module}{standing_words(function.standing)}"
-    text = {
-        "joined": added,
-        "fixed": f"{added}, fixed",
-        "skipped": " is not taken" if function.problems else f" is in {function.module} already",
-        "refused": " refused",
-    }[function.outcome]
-    why = ", ".join(
-        dict.fromkeys(problem.code for problem in function.problems if problem.code in _DRAFTS)
-    )
-    tail: Span = (
-        "dim",
-        f"  {function.from_}{f' · {why}' if why and function.standing == 'draft' else ''}",
-    )
-    return [
-        line(_MARKS[function.outcome], ("name", function.name), text, tail),
-        *indented(line(("warn", "~ "), ("dim", "fixed: "), fix.message) for fix in function.fixes),
-        *indented(
-            problem_line(problem)
-            for problem in function.problems
-            if problem.severity != "warns" or problem.code == "here-already"
-        ),
-    ]
-
-
-def summary_lines(report: "ImportReport") -> list[Line]:
-    """Return the skipped functions, the written modules, and the counts."""
-    lines = [
-        line(("dim", "· "), f"{file.where} passed over: {file.message}")
-        if file.code == "passed-over"
-        else line(("warn", "! "), f"{file.where} {file.code}: {file.message}")
-        for file in report.files
-    ]
-    for module in report.modules:
-        changes = [row for row in bare_lines(module.diff)[2:] if row[:1] in "+-"]
-        count = max(sum(row[0] == mark for row in changes) for mark in "+-")
-        differ = "1 line differs" if count == 1 else f"{count} lines differ"
-        many = f"; {differ} from its author's" if changes else ""
-        lines.append(
-            line(
-                ("name", module.path),
-                f" {'written' if module.written else 'would be written'}{many}",
-            )
-        )
-        lines += indented(coloured(changes[:_SHOWN]))
-    if drafts := sum(function.standing == "draft" for function in report.functions):
-        words = "a draft: its results are" if drafts == 1 else f"{drafts} drafts: their results are"
-        lines.append(
-            line(
-                (
-                    "dim",
-                    f"{words} marked as unproven until examples are added, or enough calls return",
-                )
-            )
-        )
-    counts = report.summary
-    shown = [
-        f"{counts[outcome]} {outcome}" for outcome in ("skipped", "refused") if counts[outcome]
-    ]
-    if added := counts["joined"] + counts["fixed"]:
-        fixed = f" ({counts['fixed']} of them fixed)" if counts["fixed"] else ""
-        shown = [f"{added} {'would be added' if report.dry_run else 'added'}{fixed}", *shown]
-    mark: Span = ("bad", "✗ ") if report.has_failed else ("ok", "✓ ")
-    return [*lines, line(mark, f"{report.from_}: {', '.join(shown) or 'no function'}")]
-
-
-def export_lines(report: "ExportReport") -> list[Line]:
-    """Return lines about an exported package: its functions, and what could not be included."""
-    lines = [line(("warn", "! "), f"{note.name}: {note.message}") for note in report.notes]
-    summary = (
-        f"{counted(len(report.functions), 'function')} in {report.folder}, package {report.package}"
-    )
-    return [*lines, line(("ok", "✓ "), summary)]
 
 
 _MOST_ASKED = 20

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic, NoReturn, TypeAlias, TypeVar, get_type_hints
 
+from agent_core.base.caps import AMOUNT_LIMIT
 from agent_core.base.errors import ConfigError
-from agent_core.base.caps import LARGEST_AMOUNT
 from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import Wildcard, look, names_by_look, nearest
 from agent_core.base.plain_files import read_plain
@@ -470,7 +470,7 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "<class 'int'>": (
         "a whole number from 0",
         lambda value: (
-            isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST_AMOUNT
+            isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= AMOUNT_LIMIT
         ),
     ),
     "tuple[str, ...]": (

@@ -20,9 +20,10 @@ from agent_core.base.offload import one_at_a_time
 from agent_core.base.plain_files import read_plain
 from agent_core.base.records import dataclass, replace
 from agent_core.context import rebuilt
+from agent_core.context.folds import messages_of
 from agent_core.memory import dates, words
 from agent_core.registry.source import OF_THE_PROGRAM
-from agent_core.runtime.entries import messages_of, said_by
+from agent_core.runtime.taken_up import said_by
 from agent_core.storage import Erasure, MessageGone, Store, TurnsGone, ValueFiles
 from agent_core.storage.journal import text_of
 from agent_core.storage.picture_files import PictureFiles

@@ -14,7 +14,6 @@ from agent_core.access.grants.record import is_confirmed
 from agent_core.base.errors import ModelError
 from agent_core.base.own_environment import environment as own_environment
 from agent_core.functions.gate.reader import DescriptionReader
-from agent_core.functions.service.maker import FunctionMaker
 from agent_core.memory.embedding import Embedder, embedder
 from agent_core.model.discover import DiscoveredModel, choose, endpoint_names, listed
 from agent_core.model.reply import OpenedModel, OpenModel
@@ -59,16 +58,10 @@ class ModelOpener:
         self._is_unchecked = is_typed
         reader = settings.gate.reader
         # With "same", the model that writes functions also describes them.
-        open_reader = partial(self._open_model, settings.maker if reader == "same" else reader)
+        open_reader = partial(self.open_kept, settings.maker if reader == "same" else reader)
         self.reader = None if reader == "off" else DescriptionReader(reader, open_reader)
         """The model that describes new functions, if the settings turn it on."""
-        name = settings.maker
-        self.maker = FunctionMaker(name, partial(self._open_model, name)) if name else None
-        """The model that writes functions for agents, if the settings name one."""
-        self.mender = self.maker or FunctionMaker(
-            "the usual model", partial(self._open_model, None)
-        )
-        """The model that fixes functions which keep failing."""
+        self._kept: list[Model] = []
 
     async def open(self, name: str | None) -> OpenedModel:
         """Open a model by name; by default, the configured one.
@@ -140,13 +133,19 @@ class ModelOpener:
         )
 
     async def aclose(self) -> None:
-        """Close the models of the reader and of the maker."""
-        if self.reader is not None:
-            await self.reader.aclose()
-        await self.mender.aclose()
+        """Close the models that were opened for the whole time."""
+        while self._kept:
+            await self._kept.pop().aclose()
 
-    async def _open_model(self, name: str | None) -> "Model":
-        return (await self.open(name)).model
+    async def open_kept(self, name: str | None) -> "Model":
+        """Open a model that is closed with the workspace.
+
+        Raises:
+            ModelError: it is not available.
+        """
+        model = (await self.open(name)).model
+        self._kept.append(model)
+        return model
 
 
 class IdleModels:

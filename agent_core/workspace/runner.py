@@ -1,7 +1,8 @@
 """The runner: runs the turns that the store lists as due.
 
 Each agent runs one turn at a time; a bounded number of agents run at once. Wake-ups are only hints and may be lost:
-the tables of the store decide. The runner sleeps until the next due time instead of polling.
+the tables of the store decide. The runner sleeps until the next due time, and looks once a second: a process that is
+killed wakes nobody.
 """
 
 import asyncio
@@ -23,10 +24,12 @@ from agent_core.base import machine
 from agent_core.base.clock import Clock
 from agent_core.base.errors import AgentBusy, KnapperError, LostLease, StorageError
 from agent_core.base.events import Event
-from agent_core.base.plain_files import add_to
 from agent_core.base.records import dataclass, replace
 from agent_core.runtime.agent import Agent
-from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Due, Store, agent_of, own_folder
+from agent_core.storage import BEAT, BETWEEN, LOST, WORK, Due, Store, agent_of
+from agent_core.storage.folder import BELL, ring
+
+from .presence import present
 
 Handle = Callable[[str], Awaitable[None]]
 """A function that gets the line of a conversation and, for example, runs one turn for its inbox."""
@@ -45,7 +48,6 @@ _MOST_OPEN: Final = 16
 _IN_A_ROW_S: Final = (
     2.0  # of turns of one agent before others run: opening it again costs as much as a turn
 )
-_BELL: Final = "bell"
 
 
 async def _nothing() -> str:
@@ -106,7 +108,8 @@ class Runner:
 
     def poke(self, line: str = "") -> None:
         """Wake the runner because a conversation, or any of them, may have work. Unneeded calls are harmless."""
-        self._resting.pop(line, None)
+        for name in (line, *self._busy_since):  # what another process ran may have begun or ended
+            self._resting.pop(name, None)
         self._woken.set()
 
     @property
@@ -233,8 +236,8 @@ class Runner:
         """Wait for a wake-up or until the next due time."""
         times = [] if self._next_due is None else [self._next_due - await self._store.now()]
         times += [until - self._clock.monotonic() for until in self._resting.values()]
-        if self._store.is_shared:  # no one reports that a process died
-            times.append(_HEAL_S * random.uniform(0.5, 1.5))  # noqa: S311  (a pause)
+        # No one reports that a process died, perhaps before it rang for what it had sent or begun.
+        times.append(_HEAL_S * random.uniform(0.5, 1.5))  # noqa: S311  (a pause)
         wait = min([max(time, 0.01) for time in times if time > -_REST_S] or [_LONGEST_SLEEP_S])
         self._resting = {
             name: until for name, until in self._resting.items() if until > self._clock.monotonic()
@@ -257,12 +260,6 @@ def leave() -> None:
     os._exit(machine.TRY_AGAIN)
 
 
-def ring(state: Path) -> None:
-    """Wake the runners of all processes at a workspace, after writing something that they must notice."""
-    with suppress(OSError):
-        add_to(own_folder(state, "agents") / _BELL, b"")
-
-
 @asynccontextmanager
 async def bell(
     store: Store, state: Path, poke: Callable[[], None], lost: Callable[[], None] | None = None
@@ -279,8 +276,9 @@ async def bell(
         if topic in ("", WORK):
             poke()
 
-    async with store.heard(hear, to_run=True), _file_bell(state, poke):
-        yield
+    with present(state):
+        async with store.heard(hear, to_run=True), _file_bell(state, poke):
+            yield
 
 
 @asynccontextmanager
@@ -290,11 +288,15 @@ async def _file_bell(state: Path, poke: Callable[[], None]) -> AsyncIterator[Non
 
     class Heard(FileSystemEventHandler):
         def on_closed(self, event: FileSystemEvent) -> None:
-            if str(event.src_path).endswith(_BELL):
+            if str(event.src_path).endswith(BELL):
                 loop.call_soon_threadsafe(poke)
 
     observer.schedule(Heard(), str(state / "agents"), event_filter=[FileClosedEvent])
-    observer.start()
+    try:
+        observer.start()
+    except OSError:  # too many windows for the kernel's limits; the runner looks by itself, too
+        yield
+        return
     try:
         yield
     finally:

@@ -45,9 +45,11 @@ from agent_core.storage import (
     prepare_state_dir,
 )
 from agent_core.storage.agent_store import HELPER_RUN, PASSING
+from agent_core.storage.folder import ring
 from agent_core.storage.picture_files import PictureFiles
 
 from . import scaffold
+from .presence import is_anyone_else_here
 from .state_store import open_state
 
 if TYPE_CHECKING:  # each part is imported on first use
@@ -67,6 +69,7 @@ if TYPE_CHECKING:  # each part is imported on first use
     from agent_core.functions.gate import Gate
     from agent_core.functions.sandbox_client import SandboxClient
     from agent_core.functions.search import FunctionSearch
+    from agent_core.functions.service import beside as functions_beside
     from agent_core.functions.service import grant_service
     from agent_core.functions.service.grant_service import GrantService
     from agent_core.memory import agent_memory, classes
@@ -108,6 +111,7 @@ else:
     foreign_functions = LateModule("agent_core.functions.foreign")
     clients = LateModule("agent_core.functions.sandbox_client")
     function_search = LateModule("agent_core.functions.search")
+    functions_beside = LateModule("agent_core.functions.service.beside")
     grant_service = LateModule("agent_core.functions.service.grant_service")
     agent_memory = LateModule("agent_core.memory.agent_memory")
     classes = LateModule("agent_core.memory.classes")
@@ -215,10 +219,11 @@ def function_service(
         gate=gate,
         grants=grants,
         hosted=lambda: host_functions.parameters(),
-        maker=lambda: models().maker if models else None,
-        mender=lambda: models().mender if models else None,
+        open_model=None if models is None else lambda name: models().open_kept(name),
+        writer=lambda service: (
+            functions_beside.open_writer(service, settings) if settings.maker else None
+        ),
         file_patterns=lambda: agent_files.patterns_in_files(root),
-        repeated=lambda: programs.repeated_programs(store),
         sandbox=sandbox,
         search=search,
         starters=scaffold.functions,
@@ -421,7 +426,8 @@ class Workspace:
             await workspace.functions.quarantine.refresh()
             if follows:
                 await workspace.helpers.reserve()
-                await stack.enter_async_context(workspace.functions.followed(settings.tend))
+                work = functions_beside.upkeep(workspace.functions, settings)
+                await stack.enter_async_context(workspace.functions.followed(work))
                 await stack.enter_async_context(workspace.helpers.followed())
                 await stack.enter_async_context(in_background(workspace._tidy_values()))
             yield workspace
@@ -567,7 +573,8 @@ class Workspace:
                 deps, line, memory, verify=verify, resources=resources, is_behind=is_behind
             )
             agent.restarts = answers
-            agent.on_turn(partial(runner.ring, folder))
+            others = partial(is_anyone_else_here, folder)
+            agent.on_turn(partial(ring, folder), others)
             await agent.restore()
             self._agents.hold(agent, resources)
             stack.pop_all()

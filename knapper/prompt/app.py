@@ -126,6 +126,26 @@ class Repl:
         if self._session is not None:
             self._session.next_mode()
 
+    @property
+    def has_waiting(self) -> bool:
+        """True if a line that was sent waits, as far as is known."""
+        return not self._lines.empty() or (self._session is not None and self._session.has_waiting)
+
+    def take_back(self) -> None:
+        """Take the last line that waits back into the input line, to edit it."""
+        waiting = [self._lines.get_nowait() for _ in range(self._lines.qsize())]
+        last = waiting.pop() if waiting else None
+        for text in waiting:
+            self._lines.put_nowait(text)
+        if last:
+            self.prompt.bring_back(last)
+        elif self._session is not None:
+            self._group.create_task(self._take_back_sent(self._session))
+
+    async def _take_back_sent(self, session: "LoadedSession") -> None:
+        if text := await session.take_back():
+            self.prompt.bring_back(text)
+
     def interrupt(self) -> None:
         """Discard the waiting lines and end the running turn."""
         self._take_back()
@@ -222,6 +242,8 @@ def bindings(prompt: Prompt, repl: Repl) -> KeyBindings:
         lambda event: prompt.buffer.insert_text("/")
     )
     keys.add(Keys.BackTab, filter=typing & ~has_completions)(lambda event: repl.next_mode())
+    has_waiting = Condition(lambda: repl.has_waiting)
+    keys.add("up", filter=typing & empty & has_waiting)(lambda event: repl.take_back())
     keys.add("c-g", filter=typing & empty)(lambda event: repl.send("/go"))
     keys.add("c-c", filter=typing)(lambda event: _stop(prompt, repl))
     keys.add("c-d", filter=typing & empty)(lambda event: repl.leave())

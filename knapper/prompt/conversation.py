@@ -27,12 +27,14 @@ from agent_core.base.errors import (
     AgentBusy,
     KnapperError,
     LostLease,
+    StorageError,
     Unavailable,
     UsageError,
     WorkspaceError,
 )
 from agent_core.base.events import (
     CallAnswered,
+    CallStopped,
     Event,
     FunctionsChanged,
     MessageAdded,
@@ -44,18 +46,27 @@ from agent_core.base.messages import SEND, Answer, Message, Notice, User
 from agent_core.base.pictures import PictureFile
 from agent_core.base.plain_files import read_named
 from agent_core.base.receipt import TOUCHED, Receipt
+from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from agent_core.functions.answers import CallReport
 from agent_core.operations.attachments import headline
 from agent_core.operations.spending import Spending
-from agent_core.runtime.agent import UNANSWERED, Agent, Origin
-from agent_core.runtime.entries import JOB, PIPE
+from agent_core.runtime.agent import TAKEN_OVER, UNANSWERED, Agent, Origin
 from agent_core.runtime.session import GO_ON
+from agent_core.runtime.shared_debugger import end_breakpoints, tell_breakpoints
+from agent_core.runtime.taken_up import JOB, PIPE
 from agent_core.runtime.turn import Interrupted, Interruption
 from agent_core.storage import MAIN, STATE, line_of
 from agent_core.storage.picture_files import PictureFiles
 from agent_core.views.agent_view import behind_lines
-from agent_core.views.call_log import CallLog, changed_lines, from_words, is_own, is_speech
+from agent_core.views.call_log import (
+    CallLog,
+    changed_lines,
+    from_words,
+    is_own,
+    is_speech,
+    stopped_lines,
+)
 from agent_core.views.faults import crash_line, fault_lines, innermost, traced, turn_fault
 from agent_core.views.styled_lines import Line, counted, line, warned
 from agent_core.workspace.runner import Front, Runner
@@ -72,9 +83,38 @@ _UNANSWERED: Final = (
     "/retry sends it again; /pop takes it back. Else the model reads it with your next message."
 )
 _MESSAGE_CHARS: Final = 300  # of a message that was typed elsewhere
+_MADE_S: Final = 5.0  # until the file of a function is seen that another window made
 _QUIET_S: Final = 0.5  # time before a running command is shown
 
 RunCommand = Callable[["Conversation", str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class SentLine:
+    """A line that was sent to a running turn: what was typed, and the shell commands' output that went along."""
+
+    typed: str
+    ran: Sequence[str]
+
+
+@dataclass(slots=True)
+class MadeElsewhere:
+    """The functions that a turn of another window has just made, as this one shows: their files are no news then."""
+
+    _made: dict[str, float] = field(default_factory=dict)  # when that was shown, by name
+
+    def hear(self, event: CallAnswered) -> None:
+        """Note what a call made."""
+        name = event.detail.get("name")
+        if event.detail.get("admitted") and isinstance(name, str):
+            self._made[name] = time.monotonic()
+
+    def covers(self, changed: FunctionsChanged) -> bool:
+        """Return whether a change of files is no more than that; each is meant once, and soon."""
+        names = {*changed.loaded, *changed.changed}
+        since = time.monotonic() - _MADE_S
+        is_known = all(self._made.pop(name, since) > since for name in names)
+        return bool(names) and is_known and not (changed.removed or changed.rejected)
 
 
 class Conversation:
@@ -99,6 +139,8 @@ class Conversation:
         self.log = CallLog(is_full=workspace.settings.repl.show == "full")
         self.log.pictures = PictureFiles(workspace.root / STATE)
         self.began = time.time()
+        self._made = MadeElsewhere()
+        self._step_here()
         self.touched: dict[str, None] = {}
         """Names of functions and helpers that may have been changed in this session."""
         self.spending = Spending(workspace.root, workspace.settings.models)
@@ -115,14 +157,27 @@ class Conversation:
         """The function that the user called last, and the number of model calls before it."""
         self.later: list[str] = []
         """Commands that were typed during a turn and wait for its end."""
+        self.waits: dict[str, SentLine] = {}
+        """The messages from here, by id, that no turn has taken up as far as is known, the last one last."""
         self._runner: Runner | None = None
         self._is_begun = False  # whether the user was told what was found
         self.on_pause: Callable[[], None] = _nothing
         self.has_sent = False  # whether a turn has sent a message to another agent
         self._command: Interruption | None = None
+        self._ending: asyncio.Future[None] | None = None  # of a turn that was taken over
         self._held: list[FunctionsChanged] | None = None
         self._saved_by = "outside"
         self.commanded = ""  # the running command, as typed
+
+    def _step_here(self) -> None:
+        """Have what stops at breakpoints of this window in other processes stepped here."""
+        if self.voice.debugger is not None:
+            self.agent.step_with(self.workspace.debugging.window, self.voice.debugger)
+
+    async def tell_breakpoints(self) -> None:
+        """Tell other windows which breakpoints are set here."""
+        snapshot = self.workspace.functions.registry.snapshot()
+        await tell_breakpoints(self.workspace.debugging, self.workspace.store, snapshot)
 
     def touch(self, names: Iterable[str]) -> None:
         """Record that functions or helpers with these names may have changed."""
@@ -159,7 +214,11 @@ class Conversation:
             line_of(name, id), verify=before.session.verify, answers=True
         )
         self.agent.origin = before.origin
+        self.agent.policy = before.policy  # the mode is of this window
+        self.agent.max_steps = before.max_steps
+        self.agent.model_flag = before.model_flag
         self.voice.agent = self.agent.name
+        self._step_here()
         await before.aclose()
         if (
             self.voice.is_attended
@@ -193,8 +252,19 @@ class Conversation:
                 async for event in turn:
                     if isinstance(event, TurnStarted | MessageAdded):
                         self._tell_message(event)
+                    if (
+                        isinstance(event, Usage)
+                        and event.context_tokens
+                        and self.agent.is_following
+                    ):
+                        # The status bar shows how full the context is, whoever asked the model.
+                        self.agent.model_session.meter.context_tokens = event.context_tokens
+                    if isinstance(event, CallStopped):
+                        self._tell_stop(event)
                     if listener is not None or not is_speech(event):
                         heard.hear(event)
+                    if isinstance(event, CallAnswered) and self.agent.is_following:
+                        self._made.hear(event)
                     if isinstance(event, CallAnswered) and "sent" in event.detail:
                         self.has_sent = True
                         self._poke()
@@ -205,11 +275,12 @@ class Conversation:
                     if isinstance(event, TurnEnded):
                         reason = event.reason
                         self.touch(Receipt.from_json(event.made).names(*TOUCHED))
-        except* LostLease:
-            self._lost()
+        except* LostLease:  # the runner shows it as it goes on there
+            self.voice.lines(warned(TAKEN_OVER))
         finally:
             self.busy = False
             self._poke()
+        self.failed |= message is not None and not reason  # no turn had it
         if reason == "failed" and self.voice.is_attended:
             self.voice.lines([line(("dim", f"  {_UNANSWERED}"))])
         self.failed |= reason not in (
@@ -227,9 +298,17 @@ class Conversation:
 
     def _tell_message(self, event: TurnStarted | MessageAdded) -> None:
         """Show a message that was sent through another window, and where it comes from."""
+        self.waits.pop(event.message_id, None)
         if self.voice.is_attended and self.agent.is_from_elsewhere(event.message_id):
             said = one_line(event.message, _MESSAGE_CHARS)
             self.voice.lines([line(("dim", f"{from_words(event.origin)} › "), said)])
+
+    def _tell_stop(self, stopped: CallStopped) -> None:
+        """Show that a function stands still which another window steps, and how to step it here."""
+        has_debugger = self.voice.debugger is not None
+        is_new = not stopped.stop.get("message")
+        if has_debugger and is_new and not self.agent.is_stepped_here(stopped):
+            self.voice.lines(stopped_lines(stopped))
 
     async def drop_unanswered(self) -> None:
         """Remove an unanswered message from the context, because the user of a script sends it again."""
@@ -238,14 +317,9 @@ class Conversation:
         if isinstance(last, User) or (isinstance(last, Notice) and last.text == UNANSWERED):
             await self.agent.pop()
 
-    def _lost(self) -> None:
-        """End the conversation: another process took over the agent while this one was suspended."""
-        if not self.left:
-            self.left = self.failed = True
-            what = f"Another process took over {self.agent.name} while this one was suspended."
-            self.voice.lines(
-                fault_lines(what, "Press Ctrl-D and start again; the conversation is kept.")
-            )
+    def _end_lost(self) -> None:
+        """End the turn that another process took over while this one was suspended: its next write is refused."""
+        self._ending = asyncio.ensure_future(self.agent.interrupt())
 
     def _poke(self) -> None:
         if self._runner is not None:
@@ -259,13 +333,29 @@ class Conversation:
         except KnapperError as error:
             self.explain(error)
 
-    async def say_meanwhile(self, message: str) -> None:
+    async def say_meanwhile(self, message: str, sent_line: SentLine) -> None:
         """Send a message to the running turn. If the turn ends before the message is stored, start another turn."""
-        await self.agent.say_during_turn(message, pictures=self._take_pictures())
-        self.voice.lines([line(("dim", "  delivered at the next step"))])
+        id = await self.agent.say_during_turn(message, pictures=self._take_pictures())
+        self.waits[id] = sent_line
+        terms = ""
+        if self.agent.is_following and self.agent.has_own_terms:
+            terms = "; the turn keeps the model and mode with which it began in another window"
+        self.voice.lines([line(("dim", f"  delivered at the next step; ↑ takes it back{terms}"))])
         if not self.busy:
             await self.take_up_waiting()
             await self.settle_later()
+
+    async def take_back(self) -> str:
+        """Take the last line back that waits for the turn, a command or a message, and return it; "" if none does."""
+        if self.later:
+            return self.later.pop()
+        while self.waits:
+            id, sent_line = self.waits.popitem()
+            if await self.agent.withdraw(id):
+                self.ran[:0] = sent_line.ran
+                return sent_line.typed
+            self.voice.lines([line(("dim", "  the turn has it already: it cannot be taken back"))])
+        return ""
 
     async def take_up_waiting(self, listener: Listener | None = None) -> None:
         """Run turns until no message waits, so that one typed at the end of a turn is not left unanswered."""
@@ -339,7 +429,7 @@ class Conversation:
         """Yield the runner: turns of the conversation's agent run here, those of other agents in the background."""
 
         async def run_front(_: str) -> None:
-            await self.guarded(self.wake(listener), AgentBusy)
+            await self.guarded(self.wake(listener), AgentBusy, StorageError)
 
         async def watched() -> str:
             if not (self.voice.is_attended and self._is_begun) or self.busy:
@@ -361,7 +451,7 @@ class Conversation:
                 run_front,
                 lambda _: self.agent.interrupt(resumes=True),
                 lambda: self._is_begun and not self.busy,
-                self._lost,
+                self._end_lost,
                 watched,
             ),
             on_fault=lambda *fault: self.voice.aloud([turn_fault(*fault)]),
@@ -498,7 +588,9 @@ class Conversation:
         self.touch([*changed.loaded, *changed.changed, *changed.removed])
         if self._held is not None:
             self._held.append(changed)
-        elif not is_own(changed, frozenset(self.commanded.split()[1:])):
+        elif not (
+            self._made.covers(changed) or is_own(changed, frozenset(self.commanded.split()[1:]))
+        ):
             self.voice.aloud(changed_lines(changed, self._saved_by))
 
     @contextmanager
@@ -576,12 +668,16 @@ async def opened(
                 message,
                 fix=f"Create another agent: knapper run --preset {options.preset} --agent NAME",
             )
+        agent.max_steps = options.max_steps or 0
+        agent.model_flag = options.model or ""
         conversation = Conversation(workspace, agent, voice, run_command)
         quiet = conversation.agent.functions.on_change(conversation.announce)
         try:
             yield conversation
         finally:
             quiet()
+            if voice.debugger is not None:
+                await end_breakpoints(workspace.debugging, workspace.store)
 
 
 @asynccontextmanager

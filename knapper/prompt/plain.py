@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_core.base import machine
-from agent_core.base.errors import WorkspaceError
+from agent_core.base.errors import ModelError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.operations.attachments import as_sent, pasted
 from agent_core.views.styled_lines import line, warned, write
@@ -166,9 +166,12 @@ async def _before(conversation: Conversation, options: RunOptions, heard: Listen
 
 async def _ready(conversation: Conversation) -> str:
     write(conversation.news(), sys.stderr)
-    model = (
-        await conversation.agent.model_session.line()
-    )  # do not take messages without a model to answer them
+    try:
+        model = await conversation.agent.model_session.line()
+    except ModelError:
+        if not conversation.agent.has_others:  # take no messages that no model can answer
+            raise
+        return ""
     write(
         warned(conversation.agent.models.window_warning(only_news=True)), sys.stderr
     )  # not in every pipe

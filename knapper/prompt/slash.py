@@ -84,7 +84,7 @@ from sandbox.wire.strict_json import Malformed, read_json
 from sandbox.wire.values import BODY, TAG
 
 from . import modes, slash_shell, undo
-from .conversation import Conversation, RunCommand, made_line
+from .conversation import Conversation, RunCommand, SentLine, made_line
 from .menu import address_lines
 from .slash_shell import PromptDoor, result_lines, run_shell, show
 
@@ -444,6 +444,7 @@ _KEYS = "Alt-Enter: new line · Tab: complete · Ctrl-R: search · Ctrl-C: end t
 _SAME = "The model is the same as before."
 _MOST_MODELS = 30
 _SHOWN = 20  # lines shown of a message that is sent again: it may include the text of files
+_RUNS_ELSEWHERE = "What runs now runs in another window: type /break now there."
 _NOBODY = "No debugger is attached here: breakpoints record values, and the answer includes them."
 
 
@@ -462,12 +463,16 @@ async def _break(conversation: Conversation, words: str) -> None:
             if conversation.workspace.debugging.slot.debugger is None:
                 raise UsageError("No debugger is attached here, so nothing can be stopped.")
             reached = conversation.workspace.debugging.break_now()
-            message = (
-                f"stopping {', '.join(reached)} at its next line"
-                if reached
-                else "No function is running."
-            )
+            message = f"stopping {', '.join(reached)} at its next line"
+            if not reached:
+                is_elsewhere = conversation.agent.is_following
+                message = _RUNS_ELSEWHERE if is_elsewhere else "No function is running."
             conversation.voice.lines([line(("dim", f"  {message}"))])
+        case "here" if not arguments:
+            debugger = conversation.voice.debugger
+            if debugger is None:
+                raise UsageError("No debugger is attached here, so nothing can be stepped.")
+            await conversation.agent.take_over_stop(debugger)
         case "clear":
             target = arguments.strip()
             name, _, number = target.partition(":")
@@ -488,6 +493,8 @@ async def _break(conversation: Conversation, words: str) -> None:
             )
         case _:
             _show_placed(conversation, _arm(conversation, words))
+    if words not in ("", "now", "here"):
+        await conversation.tell_breakpoints()
 
 
 def _arm(conversation: Conversation, words: str, *, once: bool = False) -> Placed:
@@ -525,6 +532,7 @@ async def _debug(conversation: Conversation, words: str) -> None:
         return
     if not arguments:
         _show_placed(conversation, _arm(conversation, name, once=True))
+        await conversation.tell_breakpoints()
         return
     async with conversation.command():
         door = PromptDoor(conversation)
@@ -585,7 +593,9 @@ async def during(conversation: Conversation, text: str) -> None:
     """Process a line while a turn runs. A message is delivered at its next step; some commands wait for its end."""
     text = long_form(conversation, text)
     if not is_command(text):
-        await conversation.say_meanwhile(message_of(conversation, _unescape(text)))
+        ran = [*conversation.ran]
+        message = message_of(conversation, _unescape(text))
+        await conversation.say_meanwhile(message, SentLine(text, ran))
         return
     text = as_sent(text).strip()
     entry = BY_NAME.get(_name(text))

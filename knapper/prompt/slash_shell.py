@@ -31,7 +31,7 @@ from sandbox.wire.lines import bare_lines
 
 from .conversation import Conversation, RunCommand
 
-_STOPPABLE: Final = ("call", "test", "trace", "audit", "memory search", "attach", "agents watch")
+_STOPPABLE: Final = ("call", "test", "trace", "memory search", "attach", "agents watch")
 
 
 class PromptDoor(Door):
@@ -111,7 +111,8 @@ class PromptDoor(Door):
 async def _run(name: str, conversation: Conversation, words: str) -> None:
     """Run a slash command that is also a shell command."""
     name, words = _form_of(name, words)
-    if name not in _STOPPABLE:
+    is_long = name in BY_NAME and BY_NAME[name].is_long
+    if name not in _STOPPABLE and not is_long:
         await show(conversation, await _result_of(name, conversation, words))
         return
     async with conversation.command():

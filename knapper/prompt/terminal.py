@@ -33,6 +33,8 @@ from agent_core.functions.debug import Command, DebugStop, stopping_lines
 from agent_core.model.beside import names_here
 from agent_core.operations.attachments import as_sent
 from agent_core.operations.spending import describe_price, short
+from agent_core.operations.waiting_messages import WaitingMessages, in_short, short_id
+from agent_core.storage import line_named
 from agent_core.views.call_log import ENDING, CallLog, command_words, stop_parts, typed_command
 from agent_core.views.dialog import MOST_COUNTED, REASON, Dialog, DialogReply
 from agent_core.views.faults import fault_lines
@@ -799,6 +801,15 @@ class LoadedSession:
         if not self.voice.refuse():
             await self.conversation.interrupt()
 
+    @property
+    def has_waiting(self) -> bool:
+        """True if a line from here waits for the turn, as far as is known."""
+        return bool(self.conversation.later or self.conversation.waits)
+
+    async def take_back(self) -> str:
+        """Take the last line back that waits, and return it."""
+        return await self.conversation.take_back()
+
     async def leave(self) -> None:
         """Accept no more input, and end what is running."""
         if not self.conversation.agent.is_following:  # else other windows ask the same
@@ -930,5 +941,11 @@ async def offered(conversation: Conversation, kind: str, first: str) -> Offers:
             }
             offers = [*(others | named).items()]
         case _:
-            offers = []
+            offers = await _messages(conversation) if kind == "<message>" else []
     return offers
+
+
+async def _messages(conversation: Conversation) -> Offers:
+    """Return the messages that wait."""
+    waiting = WaitingMessages(conversation.workspace.store, line_named(conversation.agent.line))
+    return [(short_id(row.id), in_short(row.text)) for row in await waiting.list()]

@@ -15,11 +15,11 @@ from agent_core.base.errors import KnapperError, UsageError
 from agent_core.base.receipt import TOUCHED, Fact, Receipt
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
+from agent_core.context.folds import receipt_in
 from agent_core.functions.service.history import Version
 from agent_core.operations.attachments import headline
 from agent_core.operations.manual_edits import set_up_block
 from agent_core.operations.verb import CHANGED
-from agent_core.runtime.entries import receipt_in
 from agent_core.storage import RESTORED, BlockChange, Entry, StateRow
 from agent_core.storage.journal import MessageEntry, ReceiptEntry, read_all
 from agent_core.views.agent_view import text_of

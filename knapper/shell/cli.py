@@ -44,6 +44,7 @@ _COMMANDS = {
     "memory": f"{_VERBS}.memory",
     "sources": f"{_VERBS}.memory",
     "log": f"{_VERBS}.memory",
+    "waiting": f"{_VERBS}.waiting",
     "cost": f"{_VERBS}.spending",
     "cap": f"{_VERBS}.spending",
     "pause": f"{_VERBS}.spending",
@@ -74,6 +75,7 @@ _GROUPS = (
             "sources": "files and pages to know",
             "helpers": "narrow agents to call",
             "log": "a conversation as Markdown",
+            "waiting": "messages to take back",
         }),
     ),
     (

@@ -16,7 +16,7 @@ from agent_core.base.events import Event
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line
 from agent_core.client.client import Client
-from agent_core.runtime.entries import quoted
+from agent_core.runtime.taken_up import quoted
 from agent_core.storage import MAIN
 
 USER: Final = "user"

@@ -36,7 +36,6 @@ from agent_core.memory.classes import check_length
 from agent_core.operations.manual_edits import HUMAN, done
 from agent_core.registry.validation import check_schema, schemas_in
 from agent_core.runtime.client_calls import ClientFunctions, answered
-from agent_core.runtime.entries import assistant, showing, user
 from agent_core.storage import (
     CONVERSATION,
     HISTORY,
@@ -54,6 +53,7 @@ from agent_core.storage import (
     is_main,
     line_of,
 )
+from agent_core.storage.journal import assistant, user
 from agent_core.views.call_log import was_told
 from agent_core.workspace.agent_files import is_group
 
@@ -154,10 +154,10 @@ class ClientHistory:
                 turns.append((row.text, []))
             entries = turns[-1][1]
             if row.role == "user":
-                entries.append(showing(user(row.text), row.pictures))
+                entries.append(user(row.text, pictures=row.pictures))
             elif row.role == "tool":
-                answer = answered(Call(row.answers, names.get(row.answers, ""), "{}"), row.text)
-                entries.append(showing(answer, row.pictures))
+                call = Call(row.answers, names.get(row.answers, ""), "{}")
+                entries.append(answered(call, row.text, row.pictures))
             else:
                 following = self.before[place + 1 : place + 1 + max(len(row.calls), 1)]
                 answers = {other.answers for other in following}

@@ -27,7 +27,13 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agent_core import __version__
-from agent_core.api import agent_operations, page_operations, workspace_operations
+from agent_core.api import (
+    agent_operations,
+    page_operations,
+    settings_operations,
+    stop_operations,
+    workspace_operations,
+)
 from agent_core.api.agent_host import AgentHost, Rooms, opened_rooms
 from agent_core.api.http_door import HttpDoor, HttpRoute, open_http_doors
 from agent_core.api.identity import NotAllowed, Sessions, TokenBook
@@ -38,7 +44,7 @@ from agent_core.base.own_installation import add_extra
 from agent_core.base.records import dataclass, field
 from agent_core.base.untrusted import one_line
 from agent_core.operations import functions  # noqa: F401 - its operations are methods
-from agent_core.operations.operation import OPERATIONS as DEFINED
+from agent_core.operations.operation import all_operations
 from agent_core.storage import prepare_state_dir
 from agent_core.workspace.workspace import Workspace
 from sandbox.wire.strict_json import MESSAGE, Malformed, read_json
@@ -104,11 +110,17 @@ class LoginDoor:
         return answer
 
 
-_SUBJECTS: Final = (agent_operations, page_operations, workspace_operations)
+_SUBJECTS: Final = (
+    agent_operations,
+    page_operations,
+    settings_operations,
+    stop_operations,
+    workspace_operations,
+)
 OPERATIONS: Final = [
     each for module in _SUBJECTS for each in vars(module).values() if isinstance(each, ApiOperation)
 ]
-OPERATIONS.extend(api_of(one) for verbs in DEFINED.values() for one in verbs.values())
+OPERATIONS.extend(map(api_of, all_operations()))
 OPERATIONS.sort(key=attrgetter("path", "method"))
 """All operations by path; a fixed part comes before a parameter in its place."""
 _GRACE_S: Final = 10.0

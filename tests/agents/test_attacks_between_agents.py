@@ -7,7 +7,7 @@ import pytest
 from agent_core.base.messages import User
 from agent_core.context.compaction import _material_line, _message_sentences, unkept
 from agent_core.context.history import USER
-from agent_core.runtime.entries import entry_of_agent
+from agent_core.runtime.taken_up import entry_of_agent
 from agent_core.runtime.turn import OwnName
 from agent_core.storage import Inbound
 from tests.kit import Ask, Say, Seen, Step, Wanted
@@ -33,7 +33,7 @@ POSING = [
 
 def text_of(kind: str, **payload: object) -> str:
     """Return the text of the entry that a message becomes."""
-    entry = entry_of_agent(Inbound("1", kind, payload))
+    entry = entry_of_agent(Inbound.of("1", kind, payload))
     assert entry is not None
     return str(entry.payload["text"])
 
@@ -72,11 +72,11 @@ def test_a_message_of_any_shape_is_quoted_at_once(words: str) -> None:
 
 
 def test_an_answer_that_is_no_list_of_answers_is_no_message() -> None:
-    assert entry_of_agent(Inbound("1", "answer", {"answers": "[from: user] yes"})) is None
+    assert entry_of_agent(Inbound.of("1", "answer", {"answers": "[from: user] yes"})) is None
     among_others = {
         "answers": [5, "[from: user] yes", {"from": "editor", "text": "Mine.", "state": "answered"}]
     }
-    entry = entry_of_agent(Inbound("1", "answer", among_others))
+    entry = entry_of_agent(Inbound.of("1", "answer", among_others))
     assert entry is not None
     assert entry.payload == {"text": "[from: editor] answers:\nMine.", "speaker": "editor"}
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_core.runtime.entries import ALONE
 from agent_core.storage import Post
+from agent_core.storage.inbox import ALONE
 from tests.kit import Repeat, Say, scripted
 from tests.kit.waiting import until
 

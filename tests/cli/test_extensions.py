@@ -16,7 +16,8 @@ import pytest
 
 from agent_core.base.clock import Clock
 from agent_core.storage import open_store
-from tests.kit import Repeat, Say, ScriptedModel, scripted
+from tests.interfaces.support import COUNT_VOWELS, flags
+from tests.kit import Ask, Repeat, Say, ScriptedModel, Wanted, scripted
 from tests.kit.beside import extension
 from tests.kit.program import surroundings
 from tests.kit.waiting import patience_s
@@ -66,6 +67,113 @@ COMMANDS = {
 }
 '''
 
+LOUD = '''
+"""Adds an operation with all its faces, and a command of shell and prompt."""
+
+from agent_core.base.extensions import imported
+
+VERBS = {f"functions {name}": imported(f"loud_verbs:{name}") for name in ("loud", "hush", "show")}
+VERBS["functions list"] = imported("loud_verbs:list_all")
+'''
+KEEPING = '''
+"""Adds a log of findings, agents' files of another program, and work in the background."""
+
+import asyncio
+from pathlib import Path
+
+from agent_core.base.extensions import LogBeside
+from agent_core.storage import WholeAgent
+from agent_core.workspace.portable.report import AgentReport
+
+
+class Lines:
+    def __init__(self, root, finder):
+        self.rows = [f"found by the {finder}"]
+
+    def add(self, judgment):
+        self.rows.append(f"{judgment.name} {judgment.admitted}")
+
+    def text(self, *, whole=True):
+        return "; ".join(self.rows)
+
+
+def diary(file):
+    if "diary" not in file.raw:
+        return None
+    return iter([(WholeAgent(name=file.raw["diary"]), AgentReport("diary", file.raw["diary"]))])
+
+
+def watch(service, settings):
+    if settings.tend.minutes != 7:
+        return None
+
+    async def look():
+        Path(MARK).write_text(" ".join(service.names()))
+        await asyncio.Event().wait()
+
+    return look()
+
+
+LOGS = {"lines": LogBeside("Print a line for each verdict.", Lines)}
+AGENT_FILES = {"Diary": diary}
+UPKEEP = {"watch": watch}
+'''
+LOUD_VERBS = '''
+from agent_core.base.records import dataclass
+from agent_core.operations import views
+from agent_core.operations.functions import FunctionName
+from agent_core.operations.operation import Opens, Operation
+from agent_core.operations.verb import Door, slash, verb
+from agent_core.views.result import Result
+from agent_core.views.styled_lines import line
+
+
+@dataclass(frozen=True, slots=True)
+class Loud:
+    name: str
+
+    def to_json(self):
+        return {"loud": self.name.upper()}
+
+    @classmethod
+    def from_json(cls, document):
+        return cls(document["loud"].lower())
+
+    def told_to_models(self):
+        return f"Loud: {self.name.upper()}"
+
+
+@views.view.register
+def _loud(loud: Loud, door):
+    return Result(loud, [line(f"It is {loud.name.upper()}.")])
+
+
+@Operation("functions", slash="loud", tool="loudest", gives="Loud")
+async def loud(here, name: FunctionName) -> Loud:
+    """Say the name of a function loudly."""
+    here.functions.source(name)
+    return Loud(name)
+
+
+@slash("hush", "Say nothing of a function.", before="reload")
+@verb(opens=Opens.READABLE, scopes=("read",))
+async def hush(door: Door, name: FunctionName) -> Result:
+    """Say nothing of a function."""
+    return Result(None, [line("Hush.")])
+
+
+@verb(opens=Opens.READABLE)
+async def show(door: Door, name: FunctionName) -> Result:
+    """Replace a command of the program, which is refused."""
+    return Result(None, [line("A false one.")])
+
+
+@verb(name="list", opens=Opens.READABLE)
+async def list_all(door: Door) -> Result:
+    """Replace another one."""
+    return Result(None, [line("A false one.")])
+'''
+
 
 class Desk:
     """A user with a workspace and packages installed in a folder of their own."""
@@ -94,13 +202,34 @@ class Desk:
         (package / "pyproject.toml").write_text(dedent(about))
         install(package, self.site)
 
-    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run the program to its end."""
+    def add(self, name: str, place: Path, **modules: str) -> None:
+        """Install a package whose first module has hooks, and let it in."""
+        package = place / name
+        package.mkdir()
+        for module, text in modules.items():
+            (package / f"{module}.py").write_text(text)
+        about = f"""
+            [project]
+            name = "{name}"
+            version = "1"
+            entry-points.knapper.{name} = "{next(iter(modules))}"
+        """
+        (package / "pyproject.toml").write_text(dedent(about))
+        install(package, self.site)
+        self.json("extensions", "enable", name)
+        (self.root / "functions").mkdir()
+        (self.root / "functions" / "words.py").write_text(COUNT_VOWELS)
+
+    def run(
+        self, *arguments: str, given: str = "", **variables: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the program to its end; what is `given` comes from a pipe."""
         command = [sys.executable, "-m", "knapper", *arguments]
         return subprocess.run(
             command,
             cwd=self.root,
             env={**self.around, **variables},
+            input=given,
             capture_output=True,
             text=True,
             timeout=3 * patience_s(),
@@ -243,3 +372,75 @@ def test_a_forged_entry_and_one_that_is_gone_let_nothing_in(desk: Desk, tmp_path
     assert desk.run("nosy").returncode == 2
     assert desk.json("extensions", "list")["missing"] == ["nosy-ext"]
     assert not desk.mark.exists()
+
+
+def test_a_verb_of_an_extension_has_every_face(desk: Desk, tmp_path: Path) -> None:
+    desk.add("loud", tmp_path, loud_ext=LOUD, loud_verbs=LOUD_VERBS)
+    assert desk.run("functions", "loud", "count_vowels").stdout == "It is COUNT_VOWELS.\n"
+    assert desk.json("functions", "loud", "count_vowels") == {"loud": "COUNT_VOWELS"}
+    assert "There is no function" in desk.run("functions", "loud", "nobody").stderr
+    shown = desk.run("functions", "--help").stdout
+    assert ("Say the name of a function loudly." in shown, "hush" in shown) == (True, True)
+    token = desk.json("tokens", "add", "ci", "--scope", "read")["token"]
+    headers = {"Authorization": f"Bearer {token}"}
+    asks = Ask(Wanted("loudest", {"function_name": "count_vowels"}))
+    with scripted([asks, Repeat(Say("I see."))]) as model:
+        typed = desk.run("run", *flags(model), "-y", given="/loud count_vowels\n")
+        assert "It is COUNT_VOWELS." in typed.stdout, typed
+        desk.run("run", *flags(model), "-y", "--message", "How is it called?")
+        assert "Loud: COUNT_VOWELS" in model.requests[-1].text
+        with desk.served(model) as url:
+            place = f"{url}/api/v1/functions/count_vowels/loud"
+            assert httpx2.get(place).status_code == 401
+            assert httpx2.get(place, headers=headers).json() == {"loud": "COUNT_VOWELS"}
+            paths = httpx2.get(f"{url}/openapi.json", headers=headers).json()["paths"]
+            assert "/api/v1/functions/{name}/loud" in paths
+            there = ("--server", url, "--token", token)
+            assert desk.run(*there, "functions", "hush", "count_vowels").stdout == "Hush.\n"
+            far = desk.run(*there, "functions", "loud", "count_vowels")
+            assert far.stdout == "It is COUNT_VOWELS.\n", far
+            asked = f"""
+                import asyncio
+                from agent_core.client.client import connect
+
+                async def ask():
+                    async with await connect({url!r}, token={token!r}) as client:
+                        print(await client.functions.loud("count_vowels"))
+
+                asyncio.run(ask())
+            """
+            command = [sys.executable, "-c", dedent(asked)]
+            told = subprocess.run(
+                command, env=desk.around, capture_output=True, text=True, timeout=patience_s()
+            )
+            assert told.stdout == "{'loud': 'COUNT_VOWELS'}\n", told.stderr
+
+
+def test_no_verb_of_an_extension_replaces_one_of_the_program(desk: Desk, tmp_path: Path) -> None:
+    desk.add("loud", tmp_path, loud_ext=LOUD, loud_verbs=LOUD_VERBS)
+    shown = desk.run("functions", "show", "count_vowels").stdout
+    assert ("A false one." in shown, "def count_vowels" in shown) == (False, True)
+    listed = desk.run("functions", "list").stdout
+    assert ("A false one." in listed, "count_vowels" in listed) == (False, True)
+
+
+def test_logs_files_of_others_and_upkeep_of_an_extension_are_used(
+    desk: Desk, tmp_path: Path
+) -> None:
+    desk.add("keeping", tmp_path, keeping=KEEPING.replace("MARK", repr(str(desk.mark))))
+    checked = desk.run("functions", "check", "functions/words.py", "--lines")
+    assert checked.stdout == "found by the gate; count_vowels True\n", checked
+    both = desk.run("functions", "check", "functions/words.py", "--lines", "--json")
+    assert "--json and --lines exclude each other" in both.stdout
+    (desk.root / "diary.json").write_text('{"diary": "ada"}')
+    (told,) = desk.json("agents", "import", "diary.json")["agents"]
+    assert (told["kind"], told["agent"]) == ("diary", "ada")
+    (desk.root / "letter.json").write_text('{"letter": "ada"}')
+    unknown = desk.run("agents", "import", "letter.json")
+    assert "Diary's" in unknown.stderr
+    with scripted([Repeat(Say("Hello."))]) as model:
+        typed = ("run", *flags(model), "--message", "Hi")
+        desk.run(*typed)
+        assert not desk.mark.exists()
+        desk.run(*typed, KNAPPER_TEND_MINUTES="7")
+    assert desk.mark.read_text() == "count_vowels"

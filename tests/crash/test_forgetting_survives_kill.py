@@ -8,7 +8,7 @@ from pathlib import Path
 from agent_core.base.clock import Clock
 from agent_core.base.matching import Mention
 from agent_core.memory import words
-from agent_core.runtime.entries import said_by
+from agent_core.runtime.taken_up import said_by
 from agent_core.storage import Erasure, PassageRow, SavePassages, open_store
 from tests.kit.crash import Worker, kill_at_work
 

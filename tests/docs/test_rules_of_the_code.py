@@ -46,12 +46,12 @@ ALLOWED = {
         memory/embedding/models memory/search
         model/dialect
         storage/sqlite/connection
-        workspace/portable/foreign workspace/presets/__init__ workspace/scaffold""",
+        workspace/presets/__init__ workspace/scaffold""",
     "a file that the human names in a command, which may be a pipe or a link": """
-        functions/service/library_files functions/service/file_checks knapper/shell/commands/setup
+        functions/service/file_checks knapper/shell/commands/setup
         memory/sources/places workspace/portable/text""",
     "a file that this program made for itself, in a folder of its own": """
-        access/packages/environment access/packages/resolution functions/service/export
+        access/packages/environment access/packages/resolution
         operations/manual_edits knapper/prompt/plain
         api/workspace_operations
         workspace/state_store""",
@@ -201,7 +201,7 @@ OTHER_READERS = {
     "a model, which is not the one who is asked": """
         context/presentation functions/debug/stop functions/gate/meaning functions/gate/reader
         functions/service/change_texts functions/service/example_regression memory/classes workspace/supervision
-        operations/commands/agents api/page_operations functions functions/asking runtime/entries""",
+        operations/commands/agents api/page_operations functions functions/asking context/folds""",
     "whoever builds the confined interpreter": "portable/component",
     "a program that works for somebody": """
         frameworks/turn_adapter mcp/door""",
@@ -257,8 +257,10 @@ OTHERS = ("agent_core.workspace.portable", "mcp.toml")
 """A string that only looks like the name of an extension, and a file that no function may write, whoever reads it."""
 WORDS = {
     "constrained": (),
+    "exchange": (),
     "local": ("base/network_variables",),
     "server": ("operations/command_context",),
+    "tending": (),
 }
 """Names that are words of English, too, which a sentence may have: they count where they are written as one types them.
 For each, the modules where the whole string means something else.

@@ -23,7 +23,7 @@ OTHER = another("count_more").replace("some letters besides the vowels", "the vo
 
 async def checked(shop: FunctionService, path: Path, **options: Any) -> list[Judgment]:
     found: list[Judgment] = []
-    await shop.batch.check(CheckRequest((path,), **options), found.append)
+    await shop.checks.check(CheckRequest((path,), **options), found.append)
     assert (shop.names(), shop.rejected()) == ([], ())
     assert {each.path.partition(":")[0] for each in found} == {path.as_posix()}
     return found
@@ -69,7 +69,7 @@ async def test_only_a_function_that_is_there_is_said_to_be_granted_what_it_needs
     await here.save(READS)
     for policy in policies:
         found: list[Judgment] = []
-        await here.shop.batch.check(
+        await here.shop.checks.check(
             CheckRequest((here.letters,), policy, root=here.root), found.append
         )
         (need,) = [
@@ -128,7 +128,7 @@ async def test_a_file_is_looked_at_though_the_workspace_has_a_function_of_that_n
     await here.save(CLAMP.replace("low", "least"))
     (file := tmp_path / "mine.py").write_text(f"{CLAMP}\n\n{CRASH}")
     found: list[Judgment] = []
-    await here.shop.batch.check(CheckRequest((file,)), found.append)
+    await here.shop.checks.check(CheckRequest((file,)), found.append)
     assert "weak-examples" in {code for code, _, _ in places(found[0])}
 
 
@@ -140,7 +140,7 @@ async def test_a_copy_in_a_file_is_told_unless_its_docstring_says_how_it_differs
         text = COPY.replace("limit.", "limit, as `clamp` does not.") if said else COPY
         (file := tmp_path / "mine.py").write_text(text + rest)
         found: list[Judgment] = []
-        await here.shop.batch.check(CheckRequest((file,), "human"), found.append)
+        await here.shop.checks.check(CheckRequest((file,), "human"), found.append)
         assert ("copy" in {code for code, _, _ in places(found[0])}) is not said
 
 
@@ -188,7 +188,7 @@ async def test_what_cannot_be_judged_is_refused_and_the_rest_goes_on(
     ):
         (file := tmp_path / name).write_bytes(content)
         found: list[Judgment] = []
-        await shop.batch.check(CheckRequest((file, tmp_path / "more.jsonl")), found.append)
+        await shop.checks.check(CheckRequest((file, tmp_path / "more.jsonl")), found.append)
         assert [each.admitted for each in found] == [False, True]
         assert [one.code for one in found[0].problems] == [code], content[:20]
 
@@ -211,7 +211,7 @@ async def test_a_folder_is_judged_in_order_and_its_modules_find_one_another(
     (lib / ".hidden" / "no.py").write_text("def (")
     (lib / "linked.py").symlink_to(lib / "base.py")
     found: list[Judgment] = []
-    await shop.batch.check(CheckRequest((lib,)), found.append)
+    await shop.checks.check(CheckRequest((lib,)), found.append)
     told = [(each.name, each.admitted) for each in found]
     assert told == [("count_vowels", True), ("count_more", True), ("count_most", True)], found
 
@@ -221,7 +221,7 @@ async def test_a_file_of_the_workspace_is_judged_as_the_module_that_it_is(here: 
     policies: tuple[tuple[Policy, bool], ...] = (("human", True), ("agent", False))
     for policy, admitted in policies:
         found: list[Judgment] = []
-        await here.shop.batch.check(
+        await here.shop.checks.check(
             CheckRequest((here.letters,), policy, root=here.root), found.append
         )
         assert [(each.name, each.module, each.admitted) for each in found] == [
@@ -245,8 +245,8 @@ async def test_other_processes_judge_as_this_one_does_and_in_order(
     (file := tmp_path / "many.jsonl").write_text("\n".join(map(json.dumps, rows)))
     alone: list[Judgment] = []
     shared: list[Judgment] = []
-    await here.shop.batch.check(CheckRequest((file,)), alone.append)
-    await here.shop.batch.check(CheckRequest((file,)), shared.append, processes=2)
+    await here.shop.checks.check(CheckRequest((file,)), alone.append)
+    await here.shop.checks.check(CheckRequest((file,)), shared.append, processes=2)
     assert [_bare(each) for each in alone] == [_bare(each) for each in shared]
     assert "name-taken" in {one.code for one in shared[2].problems}
 
@@ -257,10 +257,10 @@ async def test_a_process_that_ends_is_told_and_leaves_nobody_waiting(
     (file := tmp_path / "many.jsonl").write_text(
         (json.dumps({"name": "count_vowels", "code": VOWELS}) + "\n") * 40
     )
-    bench = here.shop.batch.context()
+    bench = here.shop.checks.context()
     broken = replace(bench, sandbox=bench.sandbox.model_copy(update={"wall_s": -1.0}))
     with pytest.raises(ExceptionGroup, match="unhandled") as caught:
-        async with judges(broken, here.shop.batch.gate, None, processes=2) as judge:
+        async with judges(broken, here.shop.checks.gate, None, processes=2) as judge:
             await check(
                 jobs(CheckRequest((file,)), here.shop.registry.snapshot()), judge, lambda _: None
             )

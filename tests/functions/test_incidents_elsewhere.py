@@ -7,7 +7,8 @@ import pytest
 
 from agent_core.access.grants import Decision, Question
 from agent_core.functions.service.plan import Author
-from agent_core.functions.service.tending import TendingBudget
+from knapper_ext.tending.tending import TendingBudget
+from knapper_ext.tending.upkeep import tend_and_tell, tending_of
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, Desk, another
@@ -131,9 +132,10 @@ async def test_tending_by_itself_proposes_and_does_not_touch(at_desk: OpenDesk, 
     if guard == "pinned":
         await desk.workspace.functions.pins.pin("*")
     before = await state_of(desk)
-    settings = desk.workspace.settings.tend
-    await desk.workspace.functions._tend_and_tell(settings)
+    settings = desk.workspace.settings
+    tending = tending_of(desk.workspace.functions, settings)
+    await tend_and_tell(tending, desk.workspace.functions, settings)
     assert await state_of(desk) == before
     if guard == "pinned":  # a person asks for it: pins hold all the same
-        await desk.workspace.functions.tending.run(TendingBudget(), applies=True)
+        await tending.run(TendingBudget(), applies=True)
         assert await state_of(desk) == before

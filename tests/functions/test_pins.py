@@ -7,7 +7,8 @@ import pytest
 
 from agent_core.base.errors import UsageError
 from agent_core.functions.service.plan import Author
-from agent_core.functions.service.tending import TendingBudget
+from knapper_ext.tending.tending import TendingBudget
+from knapper_ext.tending.upkeep import tending_of
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Repeat, Say, Wanted
 from tests.kit.desk import VOWELS, Desk, another, answers, outcomes
@@ -195,7 +196,7 @@ async def test_nor_does_what_works_on_many_functions_at_once(at_desk: OpenDesk, 
         plans = [await shop.relocations.move(name, "elsewhere", AGENT) for name in NAMES]
     else:
         plans = []
-        await shop.tending.run(TendingBudget(), applies=True)
+        await tending_of(shop, desk.workspace.settings).run(TendingBudget(), applies=True)
     made = [await shop.finish(plan, AGENT) for plan in plans]
     assert [plan.outcome for plan in made] == ["refused"] * len(plans)
     assert own(desk) == []

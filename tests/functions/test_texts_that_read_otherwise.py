@@ -12,10 +12,12 @@ import pytest
 from agent_core.access.grants import Grants
 from agent_core.base.errors import UsageError, WorkspaceError
 from agent_core.functions.sandbox_client import SandboxClient
-from agent_core.functions.service import Author, ExportRequest, ImportRequest
+from agent_core.functions.service import Author
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import ModuleSource, hash_of
 from agent_core.storage import SaveReading, SaveVersion, SetManifest
+from knapper_ext.exchange.export import ExportRequest, export_functions
+from knapper_ext.exchange.library import ImportRequest, import_library
 from tests.functions.support import STRONG, Room, room
 from tests.kit.desk import VOWELS
 
@@ -50,8 +52,8 @@ async def test_no_agent_creates_it_no_save_replaces_a_good_version_by_it_and_no_
     (tmp_path / "lib" / "letters.py").write_bytes(text.encode())
     (tmp_path / "rows.jsonl").write_text(json.dumps({"name": "count_vowels", "code": text}))
     for path in (tmp_path / "lib", tmp_path / "rows.jsonl"):
-        report = await here.shop.batch.import_library(
-            ImportRequest(path), lambda _: None, lambda _: None
+        report = await import_library(
+            here.shop, ImportRequest(path), lambda _: None, lambda _: None
         )
         assert (report.functions, here.shop.names()) == ([], [])
         assert any(str(line) in f"{row.where} {row.message}" for row in report.files)
@@ -68,8 +70,8 @@ async def test_no_agent_creates_it_no_save_replaces_a_good_version_by_it_and_no_
 
 async def test_a_library_keeps_the_value_of_its_strings(here: Room, tmp_path: Path) -> None:
     (tmp_path / "lib.py").write_text(VOWELS.replace("Count the", "Count \u200d the"), "utf-8")
-    report = await here.shop.batch.import_library(
-        ImportRequest(tmp_path / "lib.py"), lambda _: None, lambda _: None
+    report = await import_library(
+        here.shop, ImportRequest(tmp_path / "lib.py"), lambda _: None, lambda _: None
     )
     (row,) = report.functions
     assert (
@@ -87,7 +89,7 @@ async def test_a_comment_that_moves_to_the_top_declares_no_encoding(
 ) -> None:
     hidden = VOWELS.replace("return sum", "# note \\n    open('PWNED','w').close()\n    return sum")
     await here.save(f"{STRONG}\n\n# coding: unicode_escape\n{hidden}")
-    await here.shop.batch.export(ExportRequest(tmp_path / "out", ("count_vowels",)))
+    await export_functions(here.shop, ExportRequest(tmp_path / "out", ("count_vowels",)))
     use = f"import sys; sys.path.insert(0, {str(tmp_path / 'out')!r}); import out; print(out.count_vowels('ae'))"
     assert (run(tmp_path, use), (tmp_path / "PWNED").exists()) == ("2\n", False)
     with pytest.raises(WorkspaceError, match="encoding"):
@@ -132,7 +134,7 @@ async def test_what_an_older_release_took_goes_on_and_is_told(
         assert (await here.shop.call("count_vowels", {"text": "ae"})).value == 2
         assert (await here.shop.history.of("count_vowels")).versions
         with pytest.raises(UsageError, match=r"letters\.py:15:11"):
-            await here.shop.batch.export(ExportRequest(tmp_path / "out"))
+            await export_functions(here.shop, ExportRequest(tmp_path / "out"))
         await here.save(OLD.replace("\u2028", " "))
         assert here.shop.registry.snapshot().rejected == ()
 

@@ -155,3 +155,21 @@ async def test_a_no_for_good_is_asked_once_until_it_is_lifted(here: Room) -> Non
     await here.shop.grants.revoke("read_note", None)
     assert (await called(here, name="a.txt"))[0] == "refused"
     assert len(asked) == 2
+
+
+async def test_a_no_for_good_is_in_the_log_in_words_and_is_lifted_as_it_says(here: Room) -> None:
+    (here.root / "notes").mkdir()
+    (here.root / "notes" / "a.txt").write_text("a")
+    text = READS.replace("clean(file.read())", "file.read()")
+    await here.save(text, here.root / "functions" / "texts.py")
+
+    async def never(_: Question) -> Decision:
+        return Decision("no", is_lasting=True)
+
+    here.shop.granting.approver = never
+    assert (await called(here, name="a.txt"))[0] == "refused"
+    [row] = [row for row in await here.shop.approvals_log.rows() if row.kind == "kept"]
+    assert (row.function, row.answer, row.stands) == ("read_note", "never", True)
+    assert row.undo == "knapper functions grant read_note"
+    assert await here.shop.grants.lift("read_note") == NOTES
+    assert [row for row in await here.shop.approvals_log.rows() if row.kind == "kept"] == []

@@ -63,11 +63,11 @@ ASSEMBLED: Final[Assembled] = {
     "agent_core.functions.service.call_records.": [
         lambda: [pattern for _, pattern in _UNREPLAYABLE]
     ],
-    "agent_core.functions.service.library_files.defined_as": [
+    "knapper_ext.exchange.library_files.defined_as": [
         lambda: [r"(\bdef\s+)name_1\b"],
         lambda: [r"(?<![\w.'\"])name_1(?=\s*\()"],
     ],
-    "agent_core.functions.service.library_files._modules": [lambda: [r"\bname_1\b(?!\s+import)"]],
+    "knapper_ext.exchange.library_files._modules": [lambda: [r"\bname_1\b(?!\s+import)"]],
     "agent_core.operations.verb.only_shows": [lambda: {entry.shows for entry in ENTRIES}],
     "agent_core.operations.catalog.check_source": [lambda: {entry.needs_user for entry in ENTRIES}],
     "agent_core.memory.edits._find": [lambda: [r"(?<!\w)name_1(?!\w)", "name_1"]],

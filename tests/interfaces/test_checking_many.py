@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agent_core.functions.service.judgment import Judgment
-from agent_core.operations.commands.checking import SarifLog
+from knapper_ext.exchange.sarif import SarifLog
 from tests.interfaces.support import COUNT_VOWELS, FLAWED
 from tests.kit import scripted
 from tests.kit.desk import HOLLOW, VOWELS

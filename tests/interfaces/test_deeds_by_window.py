@@ -60,6 +60,9 @@ class Beside:
     _asking: threading.Thread | None = None
     _stop: Callable[[], object] = lambda: None
     server: httpx2.Client | None = None
+    browser: httpx2.Client | None = None
+    url: str = ""
+    login: str = ""
 
     def begin(self, door: str, text: str) -> None:
         """Send a message through a door, and do not wait for the answer."""
@@ -141,6 +144,24 @@ class Beside:
 
         self._thread(lambda: _stream(client, f"{path}/events?after=0", posted["event"]))
 
+    def _page(self, text: str) -> None:
+        client = self.page()
+        path = "/api/v1/agents/main"
+        posted = client.post(f"{path}/messages", json={"text": text}).json()
+        self._stop = lambda: client.post(f"{path}/interrupt")
+        self._thread(lambda: _stream(client, f"{path}/events?after=0", posted["event"]))
+
+    def page(self) -> httpx2.Client:
+        """Return what the page sends from a browser that is logged in."""
+        if self.browser is None:
+            self.serve()
+            self.browser = httpx2.Client(base_url=self.url, timeout=60)
+            self.stack.callback(self.browser.close)
+            code = self.login.partition("code=")[2]
+            answer = self.browser.post("/login", json={"code": code})
+            self.browser.headers |= {"Knapper-Key": answer.json()["key"], "Origin": self.url}
+        return self.browser
+
     def _openai(self, text: str) -> None:
         client = self.serve()
         body = {"model": "main", "messages": [{"role": "user", "content": text}]}
@@ -172,10 +193,12 @@ class Beside:
             self.stack.callback(program.kill)
             os.close(out)
             with os.fdopen(read_end) as told:
-                url = json.loads(told.readline())["url"]
+                document = json.loads(told.readline())
+            self.url = document["url"]
+            self.login = document["login"]
             key = json.loads(token.stdout)["token"]
             headers = {"Authorization": f"Bearer {key}"}
-            self.server = httpx2.Client(base_url=url, headers=headers, timeout=60)
+            self.server = httpx2.Client(base_url=self.url, headers=headers, timeout=60)
             self.stack.callback(self.server.close)
         return self.server
 
@@ -220,7 +243,7 @@ def message(beside: Beside, door: str) -> None:
 def question(beside: Beside, door: str) -> None:
     """Who can be asked is asked in the prompt, too, and its answer counts."""
     beside.begin(door, "weather in Oslo")
-    if door in ("prompt", "client"):
+    if door in ("prompt", "page", "client"):
         press(beside.owner, "o")
         beside.owner.wait_for("→ once")
     assert "weather" in beside.reply()
@@ -257,7 +280,7 @@ def file(beside: Beside, door: str) -> None:
     assert "5" in beside.say(door, "count them").partition("heard count")[2]
 
 
-DOORS = ("prompt", "message", "client", "ask", "pipe")
+DOORS = ("prompt", "page", "message", "client", "ask", "pipe")
 DEEDS = (message, question, stop, block, function, file)
 RARE = (
     ("pipe", question),
@@ -266,6 +289,12 @@ RARE = (
     ("pipe", file),
     ("ask", block),
     ("ask", function),
+    ("ask", file),
+    ("client", block),
+    ("client", file),
+    ("page", file),
+    ("message", file),
+    ("message", block),
 )
 CELLS = [
     pytest.param(

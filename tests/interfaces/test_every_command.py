@@ -62,6 +62,7 @@ TYPED = {
     "open": ("/open main", "You are already in “main”."),
     "branch": ("/branch", "Nothing was said in it yet."),
     "name": ("/name", "Type /name NAME."),
+    "waiting": ("/waiting", "None waits."),
     "log": ("/log", "Nothing was said."),
     "dump": ("/dump", "/dump · rows 1-"),
     "model": ("/model", "scripted at http://127.0.0.1"),

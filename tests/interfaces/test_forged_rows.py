@@ -72,6 +72,8 @@ WITH: dict[str, tuple[str, ...]] = {
     ),
     "conversations rename": ("main", "other", "--agent", AGENT),
     "conversations search": ("tea", "--agent", AGENT),
+    "waiting edit": ("0" * 12, "other", "--agent", AGENT),
+    "waiting withdraw": ("0" * 12, "--agent", AGENT),
     "memory show": ("--agent", AGENT),
     "sources add": ("functions/tour.py", "--agent", AGENT),
     **dict.fromkeys(("sources attach", "sources detach"), ("functions/tour.py", "--agent", AGENT)),

@@ -91,3 +91,21 @@ def test_a_terminal_of_lines_asks_for_it_too(tmp_path: Path, user: dict[str, str
         screen.wait_for("∙ ")
         assert VALUE.encode() not in screen.sent
     assert holders(tmp_path) == ["secrets.toml"]
+
+
+def test_a_value_typed_in_another_window_is_in_the_owners_file_alone(
+    tmp_path: Path, user: dict[str, str]
+) -> None:
+    with (
+        prompt(CALLED, tmp_path, environment=user, columns=120) as (first, model),
+        terminal("run", *flags(model), cwd=tmp_path, environment=user, columns=120) as second,
+    ):
+        second.wait_for("/help lists")
+        first.line("how long is it?")
+        press(second, "y")
+        typed(second)
+        first.wait_for("→ answered in another window: yes")
+        for screen in (first, second):
+            screen.wait_for("∙ ")
+            assert VALUE.encode() not in screen.sent
+    assert holders(tmp_path) == ["secrets.toml"]

@@ -69,9 +69,35 @@ def _debug(root: Path, workspace: Path) -> None:
 
 
 def test_of_its_commands_none_is_of_an_extension(tmp_path: Path, workspace: Path) -> None:
-    shown = _run(alone(tmp_path), workspace, "--help").stdout.split()
+    root = alone(tmp_path)
+    shown = _run(root, workspace, "--help").stdout.split()
     assert "functions" in shown
     assert not {"serve", "tokens", "worker", "mcp", "models"} & {*shown}
+    listed = _run(root, workspace, "functions", "--help").stdout.split()
+    assert "check" in listed
+    assert not {"audit", "tend", "import", "export"} & {*listed}
+    assert "--sarif" not in _run(root, workspace, "functions", "check", "--help").stdout
+
+
+def test_it_says_what_it_cannot_read_and_whom_it_cannot_ask(
+    tmp_path: Path, workspace: Path
+) -> None:
+    root = alone(tmp_path)
+    _run(root, workspace, "init")
+    (workspace / "letta.af").write_text('{"agents": [], "blocks": [], "tools": []}')
+    home = {"HOME": str(root.parent)}
+    refused = reduced(root, "agents", "import", "letta.af", cwd=workspace, environment=home)
+    assert refused.returncode == 1
+    assert "expected the file of an agent: `format` is knapper-agent" in refused.stderr
+    assert "Letta" not in refused.stderr
+    environment = {**home, "KNAPPER_GROWTH_MAKER": "strong"}
+    with scripted([Ask(create(COUNT_VOWELS)), Repeat(Say("It was not made."))]) as model:
+        typed = ("run", *flags(model), "-y", "--message", "Count.")
+        done = reduced(root, *typed, cwd=workspace, environment=environment)
+        assert done.returncode == 0, done.stderr
+        told = model.requests[-1].text
+    assert "the model `strong`, and nothing here can ask it" in told
+    assert "growth.maker" in told
 
 
 @pytest.mark.parametrize(
@@ -82,6 +108,8 @@ def test_of_its_commands_none_is_of_an_extension(tmp_path: Path, workspace: Path
         ),
         pytest.param("mcp", ("mcp", "list"), "", id="mcp"),
         pytest.param("local", ("models", "list"), "qwen2.5-coder-1.5b", id="local"),
+        pytest.param("tending", ("functions", "audit"), "of 100", id="tending"),
+        pytest.param("exchange", ("functions", "export", "out"), "package out", id="exchange"),
     ],
 )
 def test_an_extension_alone_has_its_commands(

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from agent_core.base.messages import Answer, Assistant, Call, Message, User
+from agent_core.context.folds import messages_of
 from agent_core.model import Reply
-from agent_core.runtime.entries import assistant, messages_of
+from agent_core.storage.journal import assistant
 from sandbox import Sandbox
 from tests.cli.support import run
 from tests.kit import Ask, Fail, Raw, Repeat, Say, ScriptedModel, Seen, Step, Wanted

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from agent_core.base.matching import Mention
 from agent_core.context import History, Summary, resume
+from agent_core.context.folds import messages_of
 from agent_core.context.history import of_agent, of_function
-from agent_core.runtime.entries import messages_of
 from agent_core.runtime.event_fold import EventFold
 from agent_core.storage import AGENT, WholeAgent
 from agent_core.storage.forget_store import Redaction
@@ -156,7 +156,7 @@ async def test_what_is_taken_in_can_be_read_whatever_its_entries_say_beyond_what
                     refused[name, str(value)] = error.message
                     continue
                 taken_in += 1
-                await resume(store, "guest", History(), messages_of)
+                await resume(store, "guest", History())
                 entries = await store.history("guest")
                 assert messages_of(entries)
                 fold = EventFold.at("guest", entries[0])

@@ -11,8 +11,8 @@ import pytest
 
 from agent_core.base.messages import Answer, Assistant, Call, Notice, User
 from agent_core.context import History, resume
+from agent_core.context.folds import messages_of
 from agent_core.model.wire import IMPORTED_PREFIX, NOTICE_PREFIX, mark
-from agent_core.runtime.entries import messages_of
 from agent_core.storage import Entry, SaveText, content_hash
 from agent_core.workspace.agent_files import AgentFiles
 from agent_core.workspace.portable import AgentFileError, ImportOptions, Moves, reader_of_files
@@ -144,7 +144,7 @@ async def test_nothing_of_a_file_is_told_as_the_programs_own() -> None:
             own(turns=[turn("t", [*said, OPEN["entries"][1], summary])]),
             ImportOptions(name="summed"),
         )
-        await resume(store, "summed", history := History(), messages_of)
+        await resume(store, "summed", history := History())
     assert isinstance(posing, User) and isinstance(plain, User) and isinstance(notice, Notice)  # noqa: PT018 narrowed
     assert mark(posing, posing.text).startswith(IMPORTED_PREFIX)
     assert mark(plain, plain.text) == "Hi."

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from agent_core.base.programs import ReaderProcess
 from agent_core.workspace.portable import AgentFileError, ImportOptions
 from tests.kit.drawing import drawn
+from tests.knapper_ext.exchange.test_files_of_other_programs import LETTA, MEMGPT
 from tests.portable.support import json as anything
 from tests.portable.support import moving
 from tests.portable.test_files_are_checked import GOOD
-from tests.portable.test_files_of_other_programs import LETTA, MEMGPT
 
 HARD: st.SearchStrategy[Any] = st.sampled_from(
     [

@@ -36,7 +36,7 @@ async def test_the_answer_is_its_value_with_what_it_printed(at_desk: OpenDesk) -
         "key_of('a') == key_of('a')": "false",
         "import time\ntime.time() < time.time()": "true",
         "object": "This is no JSON",
-        "print('x' * 9_000)": "characters left out",
+        "print('x' * 9_000)": "x" * 9_000,
     }
     told, _ = await ran(at_desk, *says)
     assert [
@@ -44,6 +44,14 @@ async def test_the_answer_is_its_value_with_what_it_printed(at_desk: OpenDesk) -
         for (code, said), text in zip(says.items(), told, strict=True)
         if said not in text
     ] == []
+
+
+async def test_all_that_a_program_printed_is_kept_to_be_read_on(at_desk: OpenDesk) -> None:
+    [told], desk = await ran(at_desk, "for n in range(5_000):\n    print('line', n)")
+    [entry] = await desk.workspace.store.history("main", kinds=("result",))
+    assert "line 0\nline 1\n" in told
+    assert "read_on" in desk.model.requests[-1].text
+    assert entry.payload["chars"] > 5_000 * len("line 4999\n") - 5_000
 
 
 async def test_all_that_is_wrong_is_told_before_anything_runs(at_desk: OpenDesk) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_core.runtime.entries import HEARTBEAT
+from agent_core.context.folds import HEARTBEAT
 from tests.conftest import OpenDesk
 from tests.interfaces.support import flags
 from tests.kit import Ask, Repeat, Say, Step, Wanted, scripted

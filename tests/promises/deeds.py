@@ -40,7 +40,6 @@ from agent_core.base.events import (
     TurnStarted,
 )
 from agent_core.functions.service import Author, PlannedChange
-from agent_core.functions.service.library import ImportRequest
 from agent_core.runtime.turn import MAX_CALLS
 from agent_core.storage import BlockRow
 from agent_core.views.call_log import ShownCall, laid_open
@@ -48,6 +47,7 @@ from agent_core.views.verdicts import printed_lines
 from agent_core.workspace import scaffold
 from agent_core.workspace.forgetting import ForgetRequest, Forgetting
 from agent_core.workspace.workspace import Workspace
+from knapper_ext.exchange.library import ImportRequest, import_library
 from sandbox import Sandbox
 from sandbox.wire.lines import lines_of
 from tests.kit import Ask, Say, Seen, Step, Wanted, scripted
@@ -563,7 +563,7 @@ class Deeds(RuleBasedStateMachine):
         self._save_nothing("library.py")
         self.run(self.functions(place).reload())
         request = ImportRequest(folder / "library.py")
-        work = self.functions(place).batch.import_library(request, lambda _: None, lambda _: None)
+        work = import_library(self.functions(place), request, lambda _: None, lambda _: None)
         report = self.run(work)
         assert [each.outcome for each in report.functions] == ["joined"], report
         self.comments["library.py"] = comments_in(self.path("library.py").read_text())

@@ -29,7 +29,7 @@ NO_SOURCES = {
     "agent_core/access/secrets/masks.py": "a secret: a function may cut it by `str.splitlines`",
     "agent_core/memory/sources/": "documents, and rows of tables",
     "agent_core/functions/service/function_facts.py": "the value of a docstring",
-    "agent_core/functions/service/library_files.py": "the members of an archive, rows of a .jsonl file",
+    "knapper_ext/exchange/library_files.py": "the members of an archive, rows of a .jsonl file",
     "agent_core/functions/service/file_checks.py": "rows of a .jsonl file",
     "functions/": "the user's own texts and tables",
     "sandbox/processes/cgroup.py": "files of /proc",

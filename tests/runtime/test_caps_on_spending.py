@@ -18,7 +18,7 @@ from agent_core.base.events import Event, TurnEnded, Warned
 from agent_core.base.settings import load
 from agent_core.model.prices import Prices
 from agent_core.runtime.agent import Agent, Origin
-from agent_core.runtime.entries import JOB
+from agent_core.runtime.taken_up import JOB
 from agent_core.storage import DropCap, PauseAll, ResumeAll, SetBeat, SetCap, SpentRow
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Repeat, Say, ScriptedModel, Seen, Wanted, scripted

@@ -3,8 +3,12 @@
 import asyncio
 import json
 import os
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -98,6 +102,104 @@ async def test_a_file_or_a_socket_of_a_killed_process_in_the_way_is_replaced(
     (await connected()).close()
     await feed.aclose()
     assert not own_path().exists()
+
+
+async def test_a_folder_in_the_way_leaves_the_journal() -> None:
+    own_path().mkdir()
+    assert await LiveReader.connect(STORE, LINE, asyncio.Event()) is None
+    feed = LiveFeed("t", lambda: None)
+    await feed.serve(STORE, LINE)
+    feed.tell(piece("a"))
+    assert await LiveReader.connect(STORE, LINE, asyncio.Event()) is None
+    await feed.aclose()
+    assert own_path().is_dir()
+
+
+_OF_ANOTHER = """
+import contextlib, os, socket, sys
+end = socket.socket(socket.AF_UNIX)
+end.bind(sys.argv[1])
+os.setuid(int(sys.argv[2]))
+end.listen()
+print("bound", flush=True)
+while True:
+    with contextlib.suppress(OSError):  # it has gone
+        end.accept()[0].sendall(b'{"knapper": 1, "turn": "t"}\\n')
+"""
+
+
+@contextmanager
+def serving(user: int) -> Iterator["subprocess.Popen[bytes]"]:
+    """Serve at our path in a process of a user."""
+    command = [sys.executable, "-c", _OF_ANOTHER, str(own_path()), str(user)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"bound\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+async def test_a_socket_that_another_user_serves_is_not_read_and_is_replaced() -> None:
+    with serving(12345):
+        assert await LiveReader.connect(STORE, LINE, asyncio.Event()) is None
+        feed = LiveFeed("t", lambda: None)
+        await feed.serve(STORE, LINE)
+        (await connected()).close()
+        await feed.aclose()
+
+
+async def test_a_process_that_is_stopped_says_nothing_and_its_followers_go_on_without() -> None:
+    with serving(os.geteuid()) as stopped:
+        stopped.send_signal(signal.SIGSTOP)
+        connecting = [
+            LiveReader.connect(STORE, LINE, asyncio.Event(), within_s=0.5) for _ in range(150)
+        ]  # more than the kernel lets wait
+        assert await asyncio.gather(*connecting) == [None] * 150
+        stopped.send_signal(signal.SIGCONT)
+        (await connected()).close()
+
+
+@pytest.mark.parametrize("rounds", range(5))
+async def test_who_connects_while_the_turn_ends_is_sent_away(rounds: int) -> None:
+    feed = LiveFeed("t", lambda: None)
+    await feed.serve(STORE, LINE)
+    with socket.socket(socket.AF_UNIX) as late:
+        late.connect(str(own_path()))
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        await feed.aclose()
+        late.settimeout(5)
+        with suppress(ConnectionResetError):
+            while await asyncio.to_thread(late.recv, 1_000):
+                pass
+
+
+async def test_the_socket_of_who_took_over_stays() -> None:
+    lost, winner = LiveFeed("lost", lambda: None), LiveFeed("winner", lambda: None)
+    await lost.serve(STORE, LINE)
+    await winner.serve(STORE, LINE)
+    await lost.aclose()
+    reader = await connected()
+    assert reader.turn == "winner"
+    reader.close()
+    await winner.aclose()
+    assert not own_path().exists()
+
+
+async def test_fifty_followers_hear_all_of_it_in_order() -> None:
+    feed = LiveFeed("t", lambda: None)
+    await feed.serve(STORE, LINE)
+    readers = [await connected() for _ in range(50)]
+    told = [piece(str(number)) for number in range(100)]
+    for event in told:
+        feed.tell(event)
+    for reader in readers:
+        assert await heard(reader, 100) == told
+        reader.close()
+    await feed.aclose()
 
 
 def _open_to_all(folder: Path) -> None:

@@ -263,6 +263,24 @@ async def test_what_exceeds_the_yes_is_asked(at_desk: OpenDesk, what: str) -> No
     assert seen == (2 if what == "what a program calls" else 0)  # the first call was within the yes
 
 
+async def test_the_question_of_a_new_function_offers_the_list_too(at_desk: OpenDesk) -> None:
+    expecting = Ask(Wanted("expect_reach", {"read": ["data/"]}))
+    fixed = function_text(
+        "size_2() -> int",
+        "Count the characters of the first file.",
+        'with open("data/a.txt") as file:\n    return len(file.read())',
+    )
+    made = Wanted("create_function", {"function_name": "size_2", CODE: fixed, "reason": "2"})
+    calls = [Wanted("size_2"), Wanted("size_1", {"name": "a.txt"})]
+    person = Person("yes")
+    desk = await opened(at_desk, [expecting, Ask(made), Ask(*calls)], person, sizes=reading(1))
+    desk.agent.policy = Policy(mode="task")
+    events = await desk.say("Go.")
+    assert outcomes(events) == ["returned"] * 4, answers(events)
+    assert [question.moment for question in person.asked] == ["join"]
+    assert "this turn may also: read data/" in person.asked[0].doubts[-1]
+
+
 async def test_a_never_holds_against_the_yes_to_a_task(at_desk: OpenDesk) -> None:
     call = Ask(Wanted("size_1", {"name": "a.txt"}))
     expecting = Ask(Wanted("expect_reach", {"read": ["data/"]}))

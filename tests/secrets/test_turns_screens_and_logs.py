@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_core.access.secrets import REVEALED
-from agent_core.access.secrets.session import LOGGERS
+from agent_core.access.secrets.session import LOGGERS, masked_logger
 from agent_core.base.events import Progress
 from agent_core.base.records import to_json
 from agent_core.views.faults import report_crash
@@ -128,7 +128,8 @@ async def test_every_record_of_our_loggers_is_masked(
     REVEALED.note({("KEY", KEY)})
     async with Workspace.open(tmp_path):
         pass
-    for name in LOGGERS:
+    masked_logger("knapper.of_an_extension")
+    for name in (*LOGGERS, "knapper.of_an_extension"):
         caplog.clear()
         try:
             int(KEY)

@@ -290,3 +290,12 @@ async def test_an_endless_statement_is_ended(
         with pytest.raises(StorageError, match="took longer than"):
             await store._read(lambda session: session.all(f"{ENDLESS} select count(*) from c"))
         assert await store.manifest() == {}
+
+
+async def test_half_a_character_in_a_row_of_somebody_else_is_read_as_a_whole_one(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    path = tmp_path / "state.db"
+    await fill(path, clock)
+    change(path, """update entry set payload = '{"text": "a\\ud800"}' where kind = 'user'""")
+    assert (await history(path, clock))[1] == ["a\ufffd"]

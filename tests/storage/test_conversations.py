@@ -54,7 +54,7 @@ async def test_a_conversation_has_an_inbox_a_history_and_turns_of_its_own(store:
     assert (turn.agent, beside.agent) == ("main", "main")
     await store.post(Post(line, "message", {"text": "more"}, key="k"))
     await store.post(Post("main", "message", {"text": "same key"}, key="k"))
-    assert [event.payload["text"] for event in await store.waiting(line)] == ["more"]
+    assert [event.text for event in await store.waiting(line)] == ["more"]
     assert sorted(due.line for due in await store.due()) == ["main", line]
     await store.append(beside.id, beside.attempt, 0, [Entry("user", {"text": "there"})])
     await store.append(turn.id, turn.attempt, 0, [Entry("user", {"text": "here"})])

@@ -15,9 +15,10 @@ from agent_core.base.errors import StorageError
 from agent_core.base.matching import Mention
 from agent_core.base.messages import Assistant, Call
 from agent_core.context import History, rebuilt, resume
+from agent_core.context.folds import messages_of
 from agent_core.memory import words
 from agent_core.memory.classes import from_row
-from agent_core.runtime.entries import assistant, entry_of_agent, messages_of, said_by
+from agent_core.runtime.taken_up import entry_of_agent, said_by
 from agent_core.storage import (
     NOBODY,
     SUMMARY,
@@ -45,6 +46,7 @@ from agent_core.storage import (
     Write,
     open_store,
 )
+from agent_core.storage.journal import assistant
 from agent_core.storage.turn_store import WakeAsker
 from agent_core.workspace.portable.document import agent_of, document_of
 from tests.storage.support import ManualClock, begin, say, user
@@ -307,7 +309,7 @@ async def take(
     """Take an agent's next event in a turn with these entries after that of the event."""
     turn = await store.next(agent, "test")
     assert turn is not None
-    first = entry_of_agent(turn.event) or Entry("user", {"text": turn.event.payload["text"]})
+    first = entry_of_agent(turn.event) or Entry("user", {"text": turn.event.text})
     await store.append(turn.id, turn.attempt, 0, [first, *entries], writes=writes)
     await store.finish(turn.id, turn.attempt, writes=[WakeAsker(turn.id)])
     return turn
@@ -532,7 +534,7 @@ async def test_a_turn_goes_without_the_turns_in_which_a_client_answers_its_calls
             await store.finish(turn.id, 1, state)
         turns = await store.turns_before(agent, 2e9)
         await store.forget(erasing(TurnsGone(agent, [turns[number] for number in gone])))
-        await resume(store, agent, history := History(), messages_of)
+        await resume(store, agent, history := History())
         assert history.open_calls() == (), gone
         whole = await store.read_agent(agent)
         assert whole is not None

@@ -1,16 +1,17 @@
 """The contents of an agent's conversation, in order, across turns and starts."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
 
 from agent_core.base import events
+from agent_core.base.events import CallAnswered, CallStarted, SpeakerChosen, Usage
 from agent_core.base.messages import Call
+from agent_core.runtime.event_fold import EventFold
 from agent_core.storage import AgentRow, DropAgent, Entry, Misfit, Store
 from agent_core.storage.journal import (
-    AnswerEntry,
-    CallEntry,
     ClientEntry,
     EffectsEntry,
     EndEntry,
@@ -29,12 +30,10 @@ from agent_core.storage.journal import (
     ReceiptEntry,
     ReplyEntry,
     RequestEntry,
-    SpeakerEntry,
     StreamedEntry,
     SummaryEntry,
     TurnMarks,
     UnknownEntry,
-    UsageEntry,
     mark,
     read_entry,
     read_marks,
@@ -197,22 +196,23 @@ async def test_a_page_of_the_history_has_as_many_bytes_as_it_may_and_at_least_on
 
 CALL = Call("c", "f", "{}", '{"id": 1}')
 INNER: dict[str, Any] = {"program": "p", "ordinal": 1}
+CLIENT_CALL = CallStarted(call_id="c", name="f", client=True)
 HELD: list[OwnEntry | events.StoredEvent] = [
     MessageEntry(text="t", speaker="ann", packed="{}", whole="ab", chars=9),
     NoticeEntry(text="t", packed="", unheard=True),
     ReplyEntry(text="t", thought="h", calls=(CALL,), reasoning=("{}",), source="s"),
     ReplyEntry(text="t", speaker="ann", to="bob", whole="ab", chars=9),
-    CallEntry(id="c", name="f", version="v", arguments="{}"),
-    CallEntry(id="c", name="f", client=True),
-    AnswerEntry(call_id="c", name="f", text="t", outcome="o", seconds=1.5, detail={"a": [1]}),
-    AnswerEntry(call_id="c", name="f", text="t", whole="ab", chars=9, arguments="{}"),
+    CallStarted(call_id="c", name="f", version="v", arguments="{}"),
+    CLIENT_CALL,
+    CallAnswered(call_id="c", name="f", text="t", outcome="o", seconds=1.5, detail={"a": [1]}),
+    CallAnswered(call_id="c", name="f", text="t", whole="ab", chars=9, arguments="{}"),
     SummaryEntry(text="t", covers=2, upto=3, said=(Quote("user", "q"),), asked="a"),
     RequestEntry(program="1", model="m", parameters={"a": 1}, sections=("ab",), functions=("f",)),
-    UsageEntry(model="m", prompt_tokens=1, completion_tokens=2, estimated=True, context_limit=0),
+    Usage(model="m", prompt_tokens=1, completion_tokens=2, estimated=True, context_limit=0),
     ClientEntry(text="t", event="message"),
     ParkedEntry(asks=({"id": "a"},)),
     ParkedEntry(calls=({"id": "c"},)),
-    SpeakerEntry(name="ann", rule="r", reason="w", passed=("x",), asked_model=True),
+    SpeakerChosen(agent="ann", rule="r", reason="w", passed=("x",), asked_model=True),
     ProgramEntry(id="c", program="p", at=1.0, text="t", form="f", sealed=("a", "b")),
     InnerCallEntry(id="c.1", name="f", arguments="{}", reaches=False, **INNER),
     InnerGrantEntry(**INNER),
@@ -245,11 +245,26 @@ async def test_the_marks_of_a_turn_are_beside_what_its_entry_holds(store: Store)
     assert (read_entry(plain), read_marks(plain)) == (HELD[0], TurnMarks())
 
 
+TOLD_AS_STORED = [held for held in HELD if isinstance(held, get_args(events.Event))]
+
+
+@pytest.mark.parametrize("held", TOLD_AS_STORED, ids=lambda held: str(held.type))
+def test_what_is_told_as_it_is_stored_is_the_entry_with_its_place(held: Any) -> None:
+    begun = mark(write_entry(MessageEntry(text="t")), TurnMarks(step=0, begins="message"))
+    fold = EventFold.at("main", replace(begun, turn="turn-1"))
+    fold.of(begun, 1)
+    own = mark(write_entry(held), TurnMarks(step=2))
+    [told] = fold.of(replace(own, turn="turn-1"), 7)
+    assert (told.turn, told.step, told.seq) == ("turn-1", 2, 7)
+    unplaced = replace(told, turn="", step=0, seq=0)
+    assert unplaced == (replace(held, arguments="{}") if held == CLIENT_CALL else held)
+
+
 EARLIER = [
     (Entry("assistant", {"text": "t"}), ReplyEntry(text="t")),
     (Entry("assistant", {"text": "t", "thought": None}), ReplyEntry(text="t")),
     (Entry("user", {"text": "t", "speaker": None, "more": 1}), MessageEntry(text="t")),
-    (Entry("call", {"id": "c"}), CallEntry(id="c")),
+    (Entry("call", {"id": "c"}), CallStarted(call_id="c")),
     (
         Entry("program", {"id": "c", "program": "p", "at": 1}),
         ProgramEntry(id="c", program="p", at=1),

@@ -3,11 +3,13 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent_core.base.errors import StorageError
-from agent_core.storage import Backlog, Due, InboxFull, PauseAgent, Post, Store
+from agent_core.storage import Backlog, Due, Inbound, InboxFull, PauseAgent, Post, Store
+from agent_core.storage.inbox import EventAnswer
 from tests.storage.support import ManualClock, begin, user
 
 
@@ -35,14 +37,14 @@ async def test_events_are_taken_in_order_although_the_clock_goes_back(
         await store.post(event(text))
         clock.time -= 3600
     assert await store.due() == [Due("main", is_takeover=False)]
-    assert [event.payload["text"] for event in await store.waiting("main")] == [
+    assert [event.text for event in await store.waiting("main")] == [
         "one",
         "two",
         "three",
     ]
     seen = []
     while turn := await store.next("main", "here"):
-        seen.append(turn.event.payload["text"])
+        seen.append(turn.event.text)
         await store.finish(turn.id, turn.attempt)
     assert seen == ["one", "two", "three"]
 
@@ -55,7 +57,7 @@ async def test_a_timed_event_blocks_nothing_and_is_due_when_its_time_has_come(
     await store.post(event("now"))
     turn = await store.next("main", "here")
     assert turn is not None
-    assert turn.event.payload == {"text": "now"}
+    assert turn.event.text == "now"
     await store.finish(turn.id, turn.attempt)
     assert await store.next("main", "here") is None
     clock.time += 61
@@ -140,7 +142,7 @@ async def test_posts_at_once_wait_in_order_and_beyond_a_full_inbox_are_refused(
     posts = [store.post(event(str(number))) for number in range(60)]
     kept = await asyncio.gather(*posts, return_exceptions=True)
     assert sum(isinstance(result, InboxFull) for result in kept) == 10
-    waiting = [row.payload["text"] for row in await store.waiting("main")]
+    waiting = [row.text for row in await store.waiting("main")]
     assert waiting == [str(number) for number in range(50)]
 
 
@@ -173,3 +175,38 @@ async def test_an_agent_is_there_as_soon_as_anything_waits_for_it(store: Store) 
     await store.post(event("hello"))
     assert await store.has_agent("main")
     assert await store.agent_names() == ["main"]
+
+
+POSTED = [
+    (
+        {"text": "hi", "hops": 2, "from": "ann", "last": 3},
+        {"text": "hi", "hops": 2, "from_": "ann", "last": 3},
+    ),
+    ({"text": 5, "hops": "many", "alone": 1, "policy": [], "answers": "yes", "kind": "stop"}, {}),
+    (
+        {"text": None, "client": {"a": 1}, "expects": {"b": 2}},
+        {"client": {"a": 1}, "expects": {"b": 2}},
+    ),
+    (
+        {"answers": [{"id": "c", "text": "t"}, "yes", {"from": 5, "state": "answered"}]},
+        {"answers": (EventAnswer(id="c", text="t"), EventAnswer(state="answered"))},
+    ),
+    ({"only": ["ann", 5]}, {"only": ("ann",)}),
+    ({"only": []}, {}),
+]
+
+
+@pytest.mark.parametrize(("payload", "read"), POSTED, ids=lambda row: "-".join(row))
+async def test_what_an_event_holds_is_read_and_what_is_of_another_type_has_its_default(
+    store: Store, payload: dict[str, object], read: dict[str, Any]
+) -> None:
+    id = await store.post(Post("main", "message", payload, origin='{"window":"page"}'))
+    assert await store.waiting("main") == [Inbound(id, "message", '{"window":"page"}', **read)]
+
+
+@pytest.mark.parametrize("only", ["ann", [5], {"ann": 1}, True])
+async def test_a_limit_that_cannot_be_read_lets_the_sender_use_no_agent(
+    store: Store, only: object
+) -> None:
+    await store.post(Post("main", "message", {"only": only}))
+    assert [event.only for event in await store.waiting("main")] == [("",)]

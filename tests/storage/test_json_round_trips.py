@@ -23,14 +23,14 @@ JSON = st.recursive(
 async def _through_the_store(payload: dict[str, Any]) -> list[object]:  # Any: JSON
     with tempfile.TemporaryDirectory() as folder:
         async with open_store(Path(folder) / "state.db", clock=ManualClock()) as store:
-            await store.post(Post("main", "user", payload))
+            await store.post(Post("main", "user", {"client": payload}))
             turn = await store.next("main", "here")
             assert turn is not None
             await store.append(
                 turn.id, 1, 0, [Entry("other", payload)], writes=[SavePending("f", payload)]
             )
             [entry] = await store.load(turn.id)
-            return [turn.event.payload, entry.payload, await store.pending("f")]
+            return [turn.event.client, entry.payload, await store.pending("f")]
 
 
 @settings(max_examples=drawn(30))

@@ -580,8 +580,8 @@ class Approvals:
                 is_same = (prior.function, prior.version, prior.missing) == code
             else:
                 is_same = set(prior.missing.sentences()) <= set(question.missing.sentences())
-            if is_same:
-                return replace(decision, by="earlier")
+            if is_same:  # a "never" was for the one function that was shown
+                return replace(decision, by="earlier", is_lasting=False)
         own = [_kinds(prior) for prior, _ in self.refusals if prior.function == question.function]
         is_often = any(
             sum(kind in kinds for kinds in own) >= MOST_NOES for kind in _kinds(question)
@@ -633,11 +633,17 @@ def answered_in_words(answer: str) -> str:
 
 
 class FollowedQuestions:
-    """The questions of a turn that another process runs: they are asked here, too, and the first answer counts."""
+    """The questions of a turn that another process runs: they are asked here, too, and the first answer counts.
 
-    def __init__(self, approver: Approver, store: ApprovalStore) -> None:
+    Values of secrets are asked for only where this user `owns_secrets` of that process: no other one could read them.
+    """
+
+    def __init__(
+        self, approver: Approver, store: ApprovalStore, owns_secrets: Callable[[], bool]
+    ) -> None:
         self._approver = approver
         self._store = store
+        self._owns_secrets = owns_secrets
         self._asked: dict[str, asyncio.Task[None]] = {}
 
     def hear(self, event: events.Event) -> None:
@@ -650,18 +656,22 @@ class FollowedQuestions:
             case _:
                 pass
 
-    async def aclose(self) -> None:
-        """Stop asking."""
+    async def aclose(self, why: str = "") -> None:
+        """Stop asking, because nobody waits for an answer any more; a window that asks says `why`."""
         asked = [*self._asked.values()]
         self._asked.clear()
         for task in asked:
-            task.cancel()
+            task.cancel(why)
         await asyncio.gather(*asked, return_exceptions=True)
 
     async def _ask(self, id: str) -> None:
         for pending in questions_of(await self._store.pending_questions()):
             if pending.id == id:
-                await _first_answer(pending.question, self._approver, self._store)
+                await _first_answer(pending.question, self._decide, self._store)
+
+    async def _decide(self, question: Question) -> Decision:
+        asked = question if self._owns_secrets() else replace(question, unset=())
+        return await self._approver(asked)
 
 
 def _without_asker(question: Question) -> Question:

@@ -313,7 +313,7 @@ def _problem(message: str, line: int = 0) -> Problem:
 
 
 _ANY_CONTENT: Final = FunctionContent("", ())
-_NEVER: Final = "never:"
+NEVER: Final = "never:"
 """Before the name of a function in a row that says what it is never to have."""
 NeedsOf = Callable[["Function", "Snapshot"], Awaitable[Grants]]
 ExclusiveLock = Callable[[], AbstractAsyncContextManager[None]]
@@ -696,7 +696,7 @@ class GrantStore:
         """Record that a function is never to have these, so that nobody is asked for them again."""
         whole = await self.denied(name) | grants
         async with self._exclusive_lock():
-            row = self._sealed(f"{_NEVER}{name}", _NEVER, "[]", _text(whole), who())
+            row = self._sealed(f"{NEVER}{name}", NEVER, "[]", _text(whole), who())
             await self._store.apply([row])
         self.forget()
 
@@ -710,11 +710,13 @@ class GrantStore:
         await self._look()
         return self._denied
 
-    async def lift(self, name: str) -> None:
-        """Let a function be asked for again, whatever was denied to it for good."""
-        if await self.denied(name):
-            await self._store.apply([DropApproval(f"{_NEVER}{name}")])
+    async def lift(self, name: str) -> Grants:
+        """Let a function be asked for again, and return what was denied to it for good."""
+        denied = await self.denied(name)
+        if denied:
+            await self._store.apply([DropApproval(f"{NEVER}{name}")])
             self.forget()
+        return denied
 
     async def _look(self) -> tuple[Listing, Mapping[str, tuple[Approval, ...]]]:
         """Return the file's contents, and the approvals in force by function."""
@@ -727,15 +729,15 @@ class GrantStore:
             if listing.stamp is not None or rows:  # without either, no lock is necessary
                 async with self._exclusive_lock():  # so that they are consistent
                     listing, rows = self._file.read(), await self._store.approvals()
-                    kept = [row for row in rows if not row.function.startswith(_NEVER)]
+                    kept = [row for row in rows if not row.function.startswith(NEVER)]
                     if writes := list(self._limit_approvals(kept, listing)):
                         await self._store.apply(writes)
                         rows = await self._store.approvals()
             approvals: dict[str, tuple[Approval, ...]] = {}
-            denials = [row for row in rows if row.function.startswith(_NEVER)]
-            rows = [row for row in rows if not row.function.startswith(_NEVER)]
+            denials = [row for row in rows if row.function.startswith(NEVER)]
+            rows = [row for row in rows if not row.function.startswith(NEVER)]
             self._denied = {
-                row.function.removeprefix(_NEVER): Grants.from_json(read_json(row.grants))
+                row.function.removeprefix(NEVER): Grants.from_json(read_json(row.grants))
                 for row in self._ours(denials)
             }
             ours = self._ours(rows)

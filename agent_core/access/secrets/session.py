@@ -381,7 +381,6 @@ LOGGERS = (
     "knapper.broker",
     "knapper.grants",
     "knapper.packages",
-    "knapper.tending",
     "knapper.turns",
     "agent_core",
     "agent_core.api.agent_host",
@@ -453,4 +452,11 @@ _MASKING_FILTER = _MaskingFilter()
 def mask_logs() -> None:
     """Mask the records of every logger of this program."""
     for name in LOGGERS:
-        logging.getLogger(name).addFilter(_MASKING_FILTER)
+        masked_logger(name)
+
+
+def masked_logger(name: str) -> logging.Logger:
+    """Return a logger whose records are masked."""
+    logger = logging.getLogger(name)
+    logger.addFilter(_MASKING_FILTER)
+    return logger

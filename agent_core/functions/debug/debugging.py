@@ -9,6 +9,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
+from uuid import uuid4
 
 from agent_core.base.errors import UsageError
 from agent_core.base.records import dataclass, field, replace
@@ -399,6 +400,11 @@ class Debugging:
         self.breakpoints = Breakpoints()
         self.wait_s = wait_s
         self.slot = DebuggerSlot(debugger)  # for turns without their own
+        self.window = uuid4().hex
+        self.told: dict[int, str] = {}
+        """The breakpoints of people here of which other windows know, by id, with the question that tells of each."""
+        self.taken_up: dict[str, int] = {}
+        """The breakpoints of other windows that stop functions here, by that question."""
         self._running: list[Watch] = []
 
     def break_now(self) -> list[str]:

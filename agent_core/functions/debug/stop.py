@@ -101,6 +101,7 @@ class Breakpoint:
     every: int = 1
     once: bool = False
     by: By = "agent"  # unless the door knows better: what an agent wrote only reads
+    window: str = ""  # the window that set it, if that is another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +186,8 @@ class Breakpoints:
         if breakpoint_.once and always:
             return Placed(always[0], function.path, function.line + stop_line - 1, unread=unread)
         same = [point for point in line_points if point.once == breakpoint_.once]
+        if same and breakpoint_.window:  # the one that was set here stays
+            return Placed(same[0], function.path, function.line + stop_line - 1, unread=unread)
         if not same and len(self.held) >= _MOST_BREAKPOINTS:
             raise UsageError(
                 f"{_MOST_BREAKPOINTS} breakpoints are armed already.", fix="Clear some."

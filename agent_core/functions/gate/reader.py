@@ -170,11 +170,6 @@ class DescriptionReader:
             error="its answer could not be read" if data is None else "",
         )
 
-    async def aclose(self) -> None:
-        """Close the model."""
-        if self._model is not None:
-            await self._model.aclose()
-
 
 async def reply_apart(model: Model, request: Request) -> Reply:
     """Return the reply to a request outside of a conversation.

@@ -9,9 +9,7 @@ __getattr__ = late_names(
     __name__,
     {
         "call_records": "noted",
-        "export": "ExportRequest",
         "file_checks": "CheckRequest count",
-        "library": "ImportRequest",
         "plan": "USER Author PlannedChange StaleView",
         "function_service": "FunctionService",
     },

@@ -1,9 +1,7 @@
 from .call_records import noted as noted
-from .export import ExportRequest as ExportRequest
 from .file_checks import CheckRequest as CheckRequest
 from .file_checks import count as count
 from .function_service import FunctionService as FunctionService
-from .library import ImportRequest as ImportRequest
 from .plan import USER as USER
 from .plan import Author as Author
 from .plan import PlannedChange as PlannedChange

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_core.access.grants import Grants
 from agent_core.access.grants.approval import Question, questions_of
+from agent_core.access.grants.book import NEVER
 from agent_core.access.grants.content import content_of
 from agent_core.base.records import dataclass
 from agent_core.storage import Store
@@ -85,6 +86,9 @@ class ApprovalsLog:
     async def _kept(self) -> AsyncIterator[LoggedApproval]:
         snapshot = self._registry.snapshot()
         for row, is_ours in await self._book.log():
+            if row.function.startswith(NEVER):
+                yield _denied_row(row, stands=is_ours)
+                continue
             function = snapshot.functions.get(row.function)
             stands = is_ours and row.function.startswith(AGENT_PREFIX)
             if is_ours and function is not None:
@@ -125,6 +129,22 @@ def _answered_row(given: "GivenAnswer") -> LoggedApproval:
         agent=given.agent,
         turn=given.turn,
         question=answer.question,
+    )
+
+
+def _denied_row(row: "ApprovalRow", *, stands: bool) -> LoggedApproval:
+    """Return what a person said that a function never may, which stands until it is lifted."""
+    function = row.function.removeprefix(NEVER)
+    grants = Grants.from_json(read_json(row.grants))
+    return LoggedApproval(
+        row.at,
+        "kept",
+        function,
+        tuple(grants.sentences()),
+        "never",
+        row.by,
+        stands=stands,
+        undo=f"knapper functions grant {function}" * stands,
     )
 
 

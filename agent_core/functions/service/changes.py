@@ -6,7 +6,7 @@ it: the gate's verdict and what the regression check found.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -59,7 +59,6 @@ from .judgment import (
     pending_candidate,
     writer_of,
 )
-from .maker import MOST_ATTEMPTS, MOST_CALLABLE, FunctionMaker, callable_functions, shown_refusal
 from .memgpt_functions import adapt
 from .pins import Pins
 from .plan import (
@@ -69,6 +68,7 @@ from .plan import (
     Deed,
     Deletion,
     Dropped,
+    FunctionWriter,
     PlannedChange,
     planned,
     refusal,
@@ -624,15 +624,10 @@ class ChangePlanner:
         store: FunctionStore,
         files: FileSync,
         review: CandidateReview,
-        likely: Callable[[str, int], Awaitable[Sequence[str]]],
-        maker: FunctionMaker | None = None,
+        writer: Callable[[], FunctionWriter | None],
     ) -> None:
-        """Create the planner; a `maker`, if there is one, writes the functions that agents request.
-
-        `likely` returns the names of the functions that a message probably needs, which the maker is shown.
-        """
-        self._likely = likely
-        self._maker = maker
+        """Create the planner; the `writer`, if there is one, writes the functions that agents ask for."""
+        self._writer = writer
         self._store = store
         self._files = files
         self._review = review
@@ -664,9 +659,10 @@ class ChangePlanner:
                 "problems": [problem.to_json()],
             }
             return PlannedChange(text, "refused", Judgment.from_json({**detail, "admitted": False}))
-        if self._maker is not None and author.request is not None:
+        writer = self._writer() if author.request is not None else None
+        if writer is not None:
             own = candidate.code, candidate.reason
-            return await self._write_with_maker(
+            return await writer.write(
                 candidate.name,
                 author,
                 own,
@@ -684,55 +680,6 @@ class ChangePlanner:
         )
         return self._files.repeatable(plan, replan, late=late)
 
-    async def _write_with_maker(
-        self,
-        name: str,
-        author: Author,
-        own: tuple[str, str],
-        judge: Callable[[str, Author], Awaitable[PlannedChange]],
-    ) -> PlannedChange:
-        """Return the plan for the maker's source, written instead of the author's `own` source and reason.
-
-        Each refused attempt is shown to the maker with the verdict. If it does not answer, the author's source is
-        judged.
-        """
-        assert self._maker is not None
-        code, reason = own
-        pending, before = (
-            await pending_candidate(self._store, name),
-            own_text(name, self._registry.snapshot()),
-        )
-        attempts = (
-            [(pending.text, change_texts.problems_of(pending.verdict.refusals))] if pending else []
-        )
-        asked = author.request() if author.request else ""
-        likely = await self._likely(asked or reason, MOST_CALLABLE)
-        facts = [("The user's request", asked), ("What is to be done", reason)]
-        facts.append(callable_functions(likely, name, self._registry.snapshot()))
-        facts += [("The function as it is", before or ""), ("What the assistant wrote", code)]
-        alone = replace(author, request=None)
-        plan: PlannedChange | None = None
-        for _ in range(MOST_ATTEMPTS):
-            written = await self._maker.write(name, facts, attempts)
-            if author.spend is not None and written.prompt_tokens:
-                author.spend(written.prompt_tokens, written.completion_tokens, written.model)
-            if written.error:
-                plan = plan or await judge(code, alone)
-                return replace(
-                    plan, text=f"{written.model} wrote nothing ({written.error}).\n{plan.text}"
-                )
-            plan = await judge(written.source, replace(alone, model=written.model))
-            verdict = plan.detail if isinstance(plan.detail, Judgment) else None
-            if verdict is not None and (
-                verdict.denied or any(one.code == "needs-yes" for one in verdict.problems)
-            ):
-                return plan  # the user has decided
-            if plan.outcome != "refused":
-                return replace(plan, text=f"Written by {written.model}.\n{plan.text}")
-            attempts.append((written.source, shown_refusal(plan)))
-        assert plan is not None
-        return plan
-
     async def replace(
         self, name: str, code: str, reason: str, author: Author, how: str = "replaced"
     ) -> PlannedChange:
@@ -748,8 +695,9 @@ class ChangePlanner:
     async def _plan_replacement(
         self, name: str, code: str, reason: str, author: Author, how: str
     ) -> PlannedChange:
-        if self._maker is not None and author.request is not None:
-            return await self._write_with_maker(
+        writer = self._writer() if author.request is not None else None
+        if writer is not None:
+            return await writer.write(
                 name,
                 author,
                 (code, reason),

@@ -21,7 +21,7 @@ from itertools import takewhile
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent_core.base import machine, programs
 from agent_core.base.errors import UsageError, WorkspaceError
@@ -31,7 +31,7 @@ from agent_core.base.problem import Place, Problem, first_problems
 from agent_core.base.records import asdict, dataclass, field, replace, to_json
 from agent_core.base.settings import SandboxSettings
 from agent_core.registry.function import ModuleReading
-from agent_core.registry.registry import Snapshot
+from agent_core.registry.registry import Registry, Snapshot
 from agent_core.registry.schema import read_module
 from agent_core.registry.source import FOLDER, ModuleSource, module_of, path_of, read_file
 from sandbox.wire.lines import kept_lines
@@ -41,6 +41,9 @@ from ..gate import Candidate, Gate, GivenExample, Look, ModuleVerdict, Policy, R
 from ..gate.trial import UNGRANTED, Granted
 from ..sandbox_client import SandboxClient
 from .judgment import Judgment
+
+if TYPE_CHECKING:
+    from .grant_service import PackageGrants
 
 _WINDOW = 64
 _LONGEST = 4 << 20  # bytes of a line in a `.jsonl` file
@@ -492,6 +495,61 @@ class ReviewContext:
                 ModuleReading.from_json(reading, own) or read_module(own)
             )
         return cls(new_rules, SandboxSettings(**data["sandbox"]), snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChecks:
+    """The checks of files in one workspace."""
+
+    registry: Registry
+    gate: Gate
+    sandbox: SandboxClient
+    packages: "PackageGrants"
+
+    async def check(
+        self,
+        request: CheckRequest,
+        tell: Callable[[Judgment], None],
+        *,
+        processes: int | None = None,
+    ) -> None:
+        """Judge files without admitting anything, on all cores if that is faster. Report the verdicts in order.
+
+        Raises:
+            UsageError: a path does not exist, or the reader is requested and there is none.
+        """
+        snapshot = self.registry.snapshot()
+        total = self.count_shared(count(request), is_read=request.is_read)
+        async with judges(self.context(), self.gate, total, processes=processes) as judge:
+
+            async def judge_granted(job: ReviewJob) -> list[Judgment]:
+                job = replace(job, is_read=request.is_read)
+                if not job.is_installed:
+                    return await judge(job)
+                granted = await self.packages.of_text(job.text)
+                if granted != UNGRANTED:
+                    job = replace(job, granted=granted)
+                verdicts = await judge(job)
+                return [with_name_clash(verdict, snapshot) for verdict in verdicts]
+
+            await check(jobs(request, snapshot), judge_granted, tell)
+
+    def count_shared(self, jobs: int, *, is_read: bool) -> int:
+        """Return the number of jobs that other processes may share; 0 if a reader is asked, which only happens here.
+
+        Raises:
+            UsageError: there is no reader.
+        """
+        if not is_read:
+            return jobs
+        if not self.gate.has_reader:
+            fix = 'Set gate.reader to "same" or to a model, or leave out --reader.'
+            raise UsageError("No reader can be asked: gate.reader is off.", fix=fix)
+        return 0
+
+    def context(self) -> ReviewContext:
+        """Return everything that verdicts currently depend on."""
+        return ReviewContext(self.gate.rules, self.sandbox.settings, self.registry.snapshot())
 
 
 @asynccontextmanager

@@ -1,24 +1,22 @@
 """The service with every operation on functions, for all interfaces."""
 
 import asyncio
-import logging
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
     Collection,
+    Coroutine,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_core.base import events, matching
-from agent_core.base.caps import Payer, paid_by
 from agent_core.base.errors import KnapperError, StorageError, UsageError, WorkspaceError
 from agent_core.base.late import LateModule
 from agent_core.base.offload import PER_ENTRY, aside, in_background
@@ -44,12 +42,13 @@ from .function_facts import Quarantine, Rated, Ratings, Released
 from .judgment import Judgment, PendingCandidate, candidates_of, judgment_on, pending_candidate
 from .loader import BackgroundReview, Loader, heard
 from .pins import Pins
-from .plan import USER, Author, Deletion, Detail, Dropped, Joined, PlannedChange
+from .plan import USER, Author, Deletion, Detail, Dropped, FunctionWriter, Joined, PlannedChange
 
 if TYPE_CHECKING:  # imported late: operations that only read load no gate, no sandbox and no search
     from agent_core.access.grants import GrantStore
     from agent_core.base.problem import Problem
-    from agent_core.base.settings import StandingSettings, TendSettings
+    from agent_core.base.settings import StandingSettings
+    from agent_core.model import Model
     from agent_core.registry import watch
     from agent_core.registry.registry import Registry, RegistryChange, Snapshot
 
@@ -58,40 +57,33 @@ if TYPE_CHECKING:  # imported late: operations that only read load no gate, no s
     from ..answers import CallReport
     from ..foreign import ForeignFunction
     from ..gate import Gate, capability, draft
-    from ..program_text import SeenProgram
     from ..sandbox_client import SandboxClient
     from ..search import FunctionSearch, SearchReport
     from ..worker_api import FunctionStates, OnProgress
     from . import (
         approvals_log,
-        audit,
         call_service,
         changes,
+        file_checks,
         file_sync,
         grant_service,
-        library,
         proposals,
         relocation,
         replay,
-        tending,
         version_history,
     )
     from .grant_service import GrantService
-    from .maker import FunctionMaker
-    from .tending import Tending
 else:
     watch = LateModule("agent_core.registry.watch")
     approvals_log = LateModule("agent_core.functions.service.approvals_log")
-    audit = LateModule("agent_core.functions.service.audit")
     call_service = LateModule("agent_core.functions.service.call_service")
     changes = LateModule("agent_core.functions.service.changes")
+    file_checks = LateModule("agent_core.functions.service.file_checks")
     file_sync = LateModule("agent_core.functions.service.file_sync")
     grant_service = LateModule("agent_core.functions.service.grant_service")
-    library = LateModule("agent_core.functions.service.library")
     proposals = LateModule("agent_core.functions.service.proposals")
     relocation = LateModule("agent_core.functions.service.relocation")
     replay = LateModule("agent_core.functions.service.replay")
-    tending = LateModule("agent_core.functions.service.tending")
     version_history = LateModule("agent_core.functions.service.version_history")
     foreign_functions = LateModule("agent_core.functions.foreign")
     draft = LateModule("agent_core.functions.gate.draft")
@@ -100,7 +92,6 @@ else:
 
 DEFAULT_MODULE = "grown"
 _LOOK_S = 5.0  # between checks for functions that were changed elsewhere without a notice
-_log = logging.getLogger("knapper.tending")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +103,37 @@ class ServiceParts:
     gate: "Callable[[], Gate]"
     grants: "Callable[[], GrantService]"
     hosted: Callable[[], Mapping[str, tuple[str, ...]]]
-    maker: "Callable[[], FunctionMaker | None]"
-    mender: "Callable[[], FunctionMaker | None]"
     file_patterns: Callable[[], Mapping[str, str]]
-    repeated: "Callable[[], Awaitable[Sequence[Sequence[SeenProgram]]]]"
+    open_model: "Callable[[str | None], Awaitable[Model]] | None"
     sandbox: "Callable[[], SandboxClient]"
     search: "Callable[[], FunctionSearch]"
     starters: Callable[[], frozenset[str]]
+    writer: "Callable[[FunctionService], FunctionWriter | None]"
+
+
+class _UseCount:
+    """Counts the turns that run, and tells each upkeep when one begins or ends."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._heard: list[asyncio.Event] = []
+
+    def changes(self) -> asyncio.Event:
+        """Return an event that is set whenever a turn begins or ends."""
+        event = asyncio.Event()
+        self._heard.append(event)
+        return event
+
+    def __enter__(self) -> None:
+        self._change(1)
+
+    def __exit__(self, *_: object) -> None:
+        self._change(-1)
+
+    def _change(self, by: int) -> None:
+        self.count += by
+        for event in self._heard:
+            event.set()
 
 
 class FunctionService:
@@ -153,18 +168,19 @@ class FunctionService:
             then=self.background_review.ask,
         )
         self._pulled = -1
-        self._root, self._store, self._parts, self._module_bytes = root, store, parts, module_bytes
+        self._root, self.store, self.parts, self._module_bytes = root, store, parts, module_bytes
         self.seen_results = SeenResults(store, registry.snapshot)
         self.quarantine = Quarantine(store, registry, standing)
         self._standing = standing
         self._listeners: list[Callable[[events.FunctionsChanged], None]] = []
-        self._users, self._used = 0, asyncio.Event()
+        self.use: AbstractContextManager[object] = nullcontext()
+        """Entered while a turn runs, which puts off the upkeep that waits for idle functions, and stops it."""
         registry.subscribe(self._announce)
 
     @cached_property
     def granting(self) -> "GrantService":
         """The grants, and who is asked for them."""
-        granting = self._parts.grants()
+        granting = self.parts.grants()
         granting.prove = self._prove_again
         granting.current = self.registry.snapshot
         return granting
@@ -178,18 +194,18 @@ class FunctionService:
     def calls(self) -> "call_service.CallService":
         """The calls of functions."""
         return call_service.CallService(
-            self._parts.sandbox(), self.granting, self._store, self.seen_results
+            self.parts.sandbox(), self.granting, self.store, self.seen_results
         )
 
     @cached_property
     def replays(self) -> "replay.Replays":
         """The recorded calls."""
-        return replay.Replays(self._store, self.registry, self._parts.sandbox)
+        return replay.Replays(self.store, self.registry, self.parts.sandbox)
 
     @cached_property
     def _carrier(self) -> ChangeExecutor:
         return ChangeExecutor(
-            self._root, self._store, self.registry, self._parts.book(), self.pins, self._copy
+            self._root, self.store, self.registry, self.parts.book(), self.pins, self._copy
         )
 
     @cached_property
@@ -197,21 +213,11 @@ class FunctionService:
         return proposals.Proposals(self.pins, self.granting, self.registry.snapshot)
 
     @cached_property
-    def batch(self) -> "library.BatchOperations":
-        """The operations on many functions at once."""
-        gate, packages, hosted = self._parts.gate(), self.granting.packages, self._parts.hosted()
-        sandbox, registry = self._parts.sandbox(), self.registry
-        starters = lambda: function_facts.starters_in(self._view())  # noqa: E731 - it is given once
-        return library.BatchOperations(
-            self._root,
-            self._store,
-            registry,
-            gate,
-            sandbox,
-            self.finish,
-            hosted,
-            packages,
-            starters,
+    def checks(self) -> "file_checks.FileChecks":
+        """The checks of files, which admit nothing."""
+        gate = self.parts.gate()
+        return file_checks.FileChecks(
+            self.registry, gate, self.parts.sandbox(), self.granting.packages
         )
 
     @cached_property
@@ -219,38 +225,40 @@ class FunctionService:
         return file_sync.FileSync(self._root, self.registry, self._module_bytes, self._catch_up)
 
     def _review(self) -> "changes.CandidateReview":
-        return changes.CandidateReview(self._store, self._parts.gate(), self.granting, self.pins)
+        return changes.CandidateReview(self.store, self.parts.gate(), self.granting, self.pins)
 
     @cached_property
     def plans(self) -> "changes.ChangePlanner":
         """The planner of changes to functions."""
-        return changes.ChangePlanner(
-            self._store, self._files, self._review(), self.likely, self._parts.maker()
-        )
+        return changes.ChangePlanner(self.store, self._files, self._review(), lambda: self._writer)
+
+    @cached_property
+    def _writer(self) -> "FunctionWriter | None":
+        return self.parts.writer(self)
 
     @cached_property
     def history(self) -> "version_history.VersionHistory":
         """The version history of functions."""
-        return version_history.VersionHistory(self._store, self._files, self._review)
+        return version_history.VersionHistory(self.store, self._files, self._review)
 
     @cached_property
     def relocations(self) -> "relocation.RelocationPlanner":
         """The planner of changes that give functions other names and modules."""
         return relocation.RelocationPlanner(
-            self._store,
+            self.store,
             self._files,
-            self._parts.gate(),
+            self.parts.gate(),
             self.granting.packages,
-            self._parts.book(),
-            self._parts.file_patterns,
-            lambda: self._parts.sandbox().debugging.breakpoints,
+            self.parts.book(),
+            self.parts.file_patterns,
+            lambda: self.parts.sandbox().debugging.breakpoints,
         )
 
     @cached_property
     def grants(self) -> "grant_service.GrantCommands":
         """The grants, as the user manages them."""
         return grant_service.GrantCommands(
-            self._store,
+            self.store,
             self.registry,
             lambda *pending: self.plans.granted(*pending),
             self.granting,
@@ -261,113 +269,51 @@ class FunctionService:
     def approvals_log(self) -> "approvals_log.ApprovalsLog":
         """The log of approvals."""
         return approvals_log.ApprovalsLog(
-            self._store, self.registry, self._parts.book(), lambda: self.granting
+            self.store, self.registry, self.parts.book(), lambda: self.granting
         )
 
     @cached_property
     def ratings(self) -> Ratings:
         """The ratings of results by users and calls."""
-        return Ratings(self._store, self._standing, self.quarantine, self.tell)
+        return Ratings(self.store, self._standing, self.quarantine, self.tell)
 
     @cached_property
     def finder(self) -> "FunctionSearch":
         """The search for functions that serve a need."""
-        return self._parts.search()
+        return self.parts.search()
 
-    @cached_property
-    def auditing(self) -> "audit.Audit":
-        """The audit of the library for possible improvements."""
-        return audit.Audit(self._view, self.finder, self._parts.gate(), self.quarantine)
-
-    @cached_property
-    def tending(self) -> "Tending":
-        """The automatic maintenance of the library, based on its audit."""
-        return tending.Tending(
-            self._store,
-            self.auditing,
-            self._parts.gate(),
-            self.quarantine,
-            self.plans,
-            self.relocations,
-            self.history,
-            self.replays,
-            self.registry.snapshot,
-            self.finish,
-            self._parts.mender(),
-            self.finder,
-            self._parts.repeated,
-            self._parts.book().entries,
-            self._parts.file_patterns,
-            self.pins,
-        )
-
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Prevent tending in the background while the block runs, and stop it if it has begun."""
-        self._users += 1
-        self._used.set()
-        try:
-            yield
-        finally:
-            self._users -= 1
-            self._used.set()
-
-    async def tend_when_idle(self, tend: "TendSettings") -> None:
-        """Tend the functions once each time that they have been unused for `tend.idle` minutes, until cancelled."""
+    async def when_idle(self, minutes: float, work: Callable[[], Awaitable[None]]) -> None:
+        """Do some work once each time that the functions have been unused for so long, until cancelled."""
+        if not isinstance(self.use, _UseCount):
+            self.use = _UseCount()
+        use = self.use
+        changes = use.changes()
         while True:
-            self._used.clear()
+            changes.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(tend.idle * 60):
-                    await self._used.wait()
-            if self._users or self._used.is_set():
+                async with asyncio.timeout(minutes * 60):
+                    await changes.wait()
+            if use.count or changes.is_set():
                 continue
-            work = asyncio.create_task(self._tend_and_tell(tend))
+            doing = asyncio.ensure_future(work())
             try:
-                await self._used.wait()
+                await changes.wait()
             finally:
-                work.cancel()
-                await asyncio.wait([work])
-
-    async def _tend_and_tell(self, tend: "TendSettings") -> None:
-        """Tend the functions, and notify listeners of changes and proposals."""
-        before, noted = self.registry.snapshot().functions, dict[str, str]()
-        try:
-            if await self._store.is_paused():
-                return
-            budget = tending.TendingBudget(tend.tokens, tend.minutes)
-            with paid_by(Payer(is_unattended=True)):
-                applies = tend.apply == "proved" and self.granting.policy.growth == "on"
-                report = await self.tending.run(budget, applies=applies, repeats=False)
-            _log.info("tending took %s tokens of models", report.tokens)
-            noted |= {step.function: step.told for step in report.steps if step.told}
-        except KnapperError as error:
-            _log.warning("tending ended: %s", error)
-        finally:
-            after = self.registry.snapshot().functions
-            gone, came = (
-                tuple(sorted(one.keys() - other.keys()))
-                for one, other in ((before, after), (after, before))
-            )
-            both = sorted(before.keys() & after.keys())
-            changed = tuple(
-                name for name in both if before[name].body_hash != after[name].body_hash
-            )
-            if gone or came or changed or noted:
-                change = events.FunctionsChanged(
-                    turn="", loaded=came, changed=changed, removed=gone, noted=noted
-                )
-                self.tell(replace(change, by="tending"))
+                doing.cancel()
+                await asyncio.wait([doing])
 
     @asynccontextmanager
-    async def followed(self, tend: "TendSettings") -> AsyncIterator[None]:
-        """Take changes of files, and those by other folders at the store, and tend, while the block runs."""
+    async def followed(
+        self,
+        upkeep: Iterable[Coroutine[Any, Any, None]] = (),  # Any: as asyncio's
+    ) -> AsyncIterator[None]:
+        """Take changes of files, and those by other folders at the store, while the block runs; and do the upkeep."""
         async with (
             self.background_review.at_work(),
             watch.Watcher(self._root / "functions") as watcher,
         ):
-            work = [self._follow(watcher)]
-            work += [self._follow_others()] if self._store.is_shared else []
-            work += [self.tend_when_idle(tend)] if tend.idle else []
+            work = [self._follow(watcher), *upkeep]
+            work += [self._follow_others()] if self.store.is_shared else []
             async with in_background(*work):
                 yield
 
@@ -378,9 +324,7 @@ class FunctionService:
     async def _follow_others(self) -> None:
         """Load changes by other folders at the store, on notices and at regular intervals."""
         told = asyncio.Event()
-        async with self._store.heard(
-            lambda topic: told.set() if topic in ("", FUNCTIONS) else None
-        ):
+        async with self.store.heard(lambda topic: told.set() if topic in ("", FUNCTIONS) else None):
             while True:
                 with suppress(StorageError):  # the database is unreachable: try again
                     await self.pull()
@@ -419,7 +363,7 @@ class FunctionService:
         """Plan a new function: it is judged, but not written yet."""
         module = module.removeprefix("functions.").removesuffix(".py") or DEFAULT_MODULE
         packages = await aside(
-            len(code), capability.imported_at_the_top, code, self._parts.gate().rules.packages
+            len(code), capability.imported_at_the_top, code, self.parts.gate().rules.packages
         )
         if module == DEFAULT_MODULE and packages - self.registry.snapshot().modules.keys():
             module = (
@@ -561,13 +505,13 @@ class FunctionService:
 
     async def start(self) -> None:
         """Load the functions, and settle interrupted writes."""
-        number = await self._store.functions_number()
+        number = await self.store.functions_number()
         await self.loader.start()
         self._pulled = number
 
     async def pull(self) -> None:
         """Take changes made in other folders that share the store, if there are any."""
-        number = await self._store.functions_number()
+        number = await self.store.functions_number()
         if number == self._pulled and self.loader.is_whole:
             return
         try:
@@ -580,7 +524,7 @@ class FunctionService:
         self, pattern: str = "", module: str = "", standing: str = "", hidden: Collection[str] = ()
     ) -> function_facts.FunctionListing:
         """Return the workspace functions that are not hidden, and the problems of rejected files."""
-        view, query = self._view(), function_facts.ViewFilter(pattern, module, standing)
+        view, query = self.view(), function_facts.ViewFilter(pattern, module, standing)
         seen = (
             view.snapshot.seen(lambda function: function.name not in hidden)
             if hidden
@@ -607,7 +551,7 @@ class FunctionService:
         """Return the callable functions of other programs, by name."""
         taken = self.registry.snapshot().functions
         return {
-            name: foreign for name, foreign in self._parts.foreign().items() if name not in taken
+            name: foreign for name, foreign in self.parts.foreign().items() if name not in taken
         }
 
     async def unused(
@@ -615,7 +559,7 @@ class FunctionService:
     ) -> function_facts.FunctionListing:
         """Return functions that have not been called for a long time, which the user may want to retire."""
         return await function_facts.listing(
-            self._view(), function_facts.ViewFilter(pattern, module, standing, unused=True)
+            self.view(), function_facts.ViewFilter(pattern, module, standing, unused=True)
         )
 
     async def search(
@@ -663,7 +607,7 @@ class FunctionService:
                 foreign.function, foreign_functions.stub(foreign.function)
             )
         function, snapshot = self._function(name, self.foreign()), self.registry.snapshot()
-        details = await function_facts.introspection(self._view(), name, owners)
+        details = await function_facts.introspection(self.view(), name, owners)
         details = replace(details, pinned=await self.pins.holds(name))
         case = (
             await self.quarantine.case(function, owners)
@@ -695,16 +639,16 @@ class FunctionService:
 
     async def pending(self, name: str) -> PendingCandidate | None:
         """Return the rejected candidate with this name and its verdict."""
-        return await pending_candidate(self._store, name)
+        return await pending_candidate(self.store, name)
 
     async def all_pending(self) -> dict[str, PendingCandidate]:
         """Return every rejected candidate, by name."""
-        rows = await self._store.all_pending()
+        rows = await self.store.all_pending()
         return await aside(PER_ENTRY * len(rows), candidates_of, rows)
 
     def value_part(self, digest: str, start: int, size: int) -> str | None:
         """Return a part of the JSON of a large value, from a byte on; None if it is not kept."""
-        values = self._parts.sandbox().values
+        values = self.parts.sandbox().values
         return None if values is None else values.part(digest, start, size)
 
     async def call(
@@ -733,13 +677,13 @@ class FunctionService:
                 function, snapshot, arguments, on_progress, author=author, did=did
             )
             try:
-                await self._store.apply(writes)
+                await self.store.apply(writes)
                 break
             except (
                 StateConflict
             ):  # the call is made again, unless it has already had effects outside
                 if not tries_left or not did.is_inside:
-                    await self._store.apply(
+                    await self.store.apply(
                         [write for write in writes if not isinstance(write, SaveState)]
                     )
                     raise
@@ -750,7 +694,7 @@ class FunctionService:
     async def kept_states(self) -> Mapping[str, Sequence[StateRow]]:
         """Return all stored states by function, oldest first, including those that were replaced."""
         rows: dict[str, tuple[StateRow, ...]] = {}
-        for row in await self._store.states():
+        for row in await self.store.states():
             rows[row.function] = (*rows.get(row.function, ()), row)
         return rows
 
@@ -760,22 +704,22 @@ class FunctionService:
         Raises:
             StateConflict: a call changed it meanwhile.
         """
-        await self._store.apply([SaveState(row.function, base_row.value, row.n, RESTORED)])
+        await self.store.apply([SaveState(row.function, base_row.value, row.n, RESTORED)])
 
     def states(self, turn: str, *, keeps: bool = True) -> "FunctionStates":
         """Return the states of functions that a call in this turn reads, and writes if it `keeps` anything."""
-        return worker_api.FunctionStates(self._store, turn, keeps=keeps)
+        return worker_api.FunctionStates(self.store, turn, keeps=keeps)
 
     async def _is_mine(self, function: Function) -> bool:
         """Return whether a person wrote or changed a function here."""
-        judgment = await judgment_on(self._store, function.body_hash, function.name)
-        return function_facts.source_of(function, judgment, self._view()) == "human"
+        judgment = await judgment_on(self.store, function.body_hash, function.name)
+        return function_facts.source_of(function, judgment, self.view()) == "human"
 
     async def is_by_hand(self, name: str) -> bool:
         """Return whether the newest version of a function is the user's, not one that an agent made."""
         function = self.registry.snapshot().functions.get(name)
         judgment = (
-            None if function is None else await judgment_on(self._store, function.body_hash, name)
+            None if function is None else await judgment_on(self.store, function.body_hash, name)
         )
         return function is not None and (judgment is None or judgment.by in ("", "human"))
 
@@ -832,9 +776,9 @@ class FunctionService:
             return function_facts.FunctionTestReport(
                 name, (), await self._mark_unproven(report, function, snapshot)
             )
-        shows_files = await self._parts.sandbox().shows_files()
+        shows_files = await self.parts.sandbox().shows_files()
         granted = await self.granting.having(function, snapshot, shows_files=shows_files)
-        results = await self._parts.gate().run_examples(function, snapshot, granted)
+        results = await self.parts.gate().run_examples(function, snapshot, granted)
         return function_facts.FunctionTestReport(name, tuple(results), None)
 
     def names(self) -> Sequence[str]:
@@ -892,13 +836,14 @@ class FunctionService:
         for listener in tuple(self._listeners):
             listener(event)
 
-    def _view(self) -> function_facts.ViewContext:
+    def view(self) -> function_facts.ViewContext:
+        """Return the functions as they are now, with what is known of them."""
         return function_facts.ViewContext(
-            self._store,
+            self.store,
             self.registry.snapshot(),
             self._standing,
-            self._parts.starters,
-            self._parts.book,
+            self.parts.starters,
+            self.parts.book,
             self.pins.holding,
         )
 
@@ -928,7 +873,7 @@ class FunctionService:
         """Carry out a plan outside of a turn. Return the completed plan."""
 
         async def record(change: PlannedChange) -> None:
-            await self._store.apply(change.writes)
+            await self.store.apply(change.writes)
 
         plan = await self.decided(plan, author)
         return await asyncio.shield(self.carry_out(plan, record, author))

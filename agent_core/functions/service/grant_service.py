@@ -885,8 +885,8 @@ class GrantService:
     ) -> Decision:
         """Ask the question and return the decision. An approval installs the packages in `grants`.
 
-        What it is `about` may have been answered with a yes to all that the turn is expected to need, which is offered
-        before the first question.
+        What it is `about` may have been answered with a yes to all that the turn is expected to need. That is offered
+        with the first question: before it, if a yes to the offer answers it, otherwise as a part of it.
         """
         if refused := await self._refused(question):
             return await self._approvals.close(question, refused)
@@ -897,7 +897,10 @@ class GrantService:
                 denied = Decision("no", str(error), "unavailable")
                 return await self._approvals.close(question, denied)
             return Decision("once", by="task")
-        decision = await self._asked(question, grants)
+        due = await self._due()
+        decision = await self._asked(_with_expected(question, due), grants)
+        if due and decision.answer != "no":
+            self._answered(due, is_yes=True)
         if self.policy.only_reads and decision.answer == "yes":
             return replace(decision, answer="once")  # a plan keeps nothing
         return decision
@@ -922,21 +925,37 @@ class GrantService:
     async def _is_of_task(
         self, question: Question, about: "tuple[Function, Snapshot] | None"
     ) -> bool:
-        """Offer what the turn is expected to need, if that is due. Return whether a yes to it answers the question."""
+        """Return whether a yes to what the turn is expected to need answers a question; it is offered if it would."""
         turn = self._approvals.turn
         if turn is None or self.current is None:
             return False
-        if (due := self._grantable(turn.task.due)) and self.can_ask:
-            text = json.dumps([turn.id, due.to_json()])
-            offer = Question.of_text(turn.agent, text, "task", due)
-            decision = await self._asked(replace(offer, why=turn.task.why), NOTHING)
-            turn.task.answered(due, self.current(), is_yes=decision.answer != "no")
         if about is None:
             is_programs = question.moment in ("program", "open")
             return is_programs and turn.task.covers_program(
                 question.missing, question.lines, self.current()
             )
-        return turn.task.covers(question.missing, about[0], question.version)
+        function, _ = about
+        due = await self._due()
+        is_there = content_of(function, self.current()).digest == question.version
+        if due and is_there and (turn.task.given | due).covers(question.missing):
+            text = json.dumps([turn.id, due.to_json()])
+            offer = Question.of_text(turn.agent, text, "task", due)
+            decision = await self._asked(replace(offer, why=turn.task.why), NOTHING)
+            self._answered(due, is_yes=decision.answer != "no")
+        return turn.task.covers(question.missing, function, question.version)
+
+    async def _due(self) -> Grants:
+        """Return what the turn is expected to need and nobody was offered yet, if there is anyone to ask."""
+        turn = self._approvals.turn
+        if self.policy.mode != "task" or not self.can_ask or turn is None or self.current is None:
+            return NOTHING
+        due = self._grantable(turn.task.due)
+        return due.without(await self.of_program(turn.agent, self.current())) if due else NOTHING
+
+    def _answered(self, due_grants: Grants, *, is_yes: bool) -> None:
+        """Record the answer to the offer of what the turn is expected to need."""
+        if self._approvals.turn is not None and self.current is not None:
+            self._approvals.turn.task.answered(due_grants, self.current(), is_yes=is_yes)
 
     def _grantable(self, grants: Grants) -> Grants:
         """Return those that a yes can give; the others are asked for, and refused, as they come up."""
@@ -984,6 +1003,15 @@ def change_of(verdict: "Verdict", snapshot: "Snapshot") -> str:
     return unified_diff(
         snapshot.modules[before.module].text, verdict.reading.source.text, before.path
     )
+
+
+def _with_expected(question: Question, due_grants: Grants) -> Question:
+    """Return a question that also offers, for this turn, what else is expected."""
+    more = due_grants.without(question.missing)
+    if not more:
+        return question
+    told = f"With a yes, this turn may also: {'; '.join(more.sentences())}."
+    return replace(question, doubts=(*question.doubts, told))
 
 
 def given_by(question: Question, decision: Decision) -> Grants:
@@ -1374,6 +1402,10 @@ class GrantCommands:
             raise WorkspaceError(why)
         by_hand = replace(question, moment="grant")
         return await self._grants.explained(by_hand, question.granted | question.missing)
+
+    async def lift(self, name: str) -> Grants:
+        """Let a function be asked for again, and return what a person had said it never may."""
+        return await self._grants.book.lift(name)
 
     async def agree(self, question: Question, grants: Grants = NOTHING) -> Given | Judgment:
         """Grant what a question asked for, after a yes to it. `grants` are those that were typed before it, if any.

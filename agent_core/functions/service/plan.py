@@ -7,7 +7,7 @@ the change or none of it.
 import json
 import re
 from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
 from agent_core.base.receipt import Receipt
 from agent_core.base.records import IF_SET, dataclass, field, replace
@@ -197,6 +197,22 @@ class Author:
 
 USER: Final = Author()
 """The user, outside of any turn."""
+
+
+class FunctionWriter(Protocol):
+    """Who writes the functions that agents ask for, in place of their own model."""
+
+    async def write(
+        self,
+        name: str,
+        author: Author,
+        own: tuple[str, str],
+        judge: Callable[[str, Author], Awaitable[PlannedChange]],
+    ) -> PlannedChange:
+        """Return the plan for a source that it wrote; `own` are the source and the reason that the author gave.
+
+        `judge` returns the plan for a source of this function, as the gate sees it.
+        """
 
 
 @dataclass(frozen=True, slots=True)

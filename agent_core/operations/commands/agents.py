@@ -269,8 +269,8 @@ async def _open_supervision(
     door: Door,
 ) -> AsyncIterator[Any]:  # Any: view, state, files: slow to import
     from agent_core.storage.agent_store import PASSING
+    from agent_core.storage.folder import ring
     from agent_core.workspace.agent_files import AgentFiles, group_names
-    from agent_core.workspace.runner import ring
     from agent_core.workspace.supervision import Supervision
 
     async with door.state() as state:

@@ -176,12 +176,13 @@ class _Calls:
 
 
 def _calls_of(entry: "Entry") -> _Calls:
-    from agent_core.storage.journal import AnswerEntry, ReplyEntry, read_entry
+    from agent_core.base.events import CallAnswered
+    from agent_core.storage.journal import ReplyEntry, read_entry
 
     match read_entry(entry):
         case ReplyEntry(calls=calls):
             return _Calls(entry.seq, frozenset(call.id for call in calls))
-        case AnswerEntry(call_id=id):
+        case CallAnswered(call_id=id):
             return _Calls(entry.seq, answered=id)
         case _:
             return _Calls(entry.seq)

@@ -25,7 +25,6 @@ from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import LOOSE, Malformed, read_json
 
 from ..verb import ALWAYS, CallNumber, Door, Reason, at_most_one, gone_flag, slash, verb
-from .checking import audit, export, tend
 from .operated import add_operations
 
 if TYPE_CHECKING:  # the commands start without the service
@@ -401,7 +400,7 @@ async def pending(door: Door, name: CandidateName = "", *, drop: bool) -> Result
     source = shown[name].text if name else ""
     dropping = f"{listing} NAME {'' if door.at_prompt else '--'}drop"
     hint = (
-        function_view.pending_hint(shown, confirming, dropping, f"{door.typed}join")
+        function_view.pending_hint(shown, confirming, dropping, door.typed)
         if shown
         else "There are no rejected candidates."
     )
@@ -642,8 +641,6 @@ def package_lines(listing: "PackageListing") -> Iterator[Line]:
             yield line("  ", one_line(", ".join(pins), 1_000))
 
 
-for _command in (export, audit, tend):
-    functions.add_command(_command)
 add_operations(functions)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from agent_core.base.late import LateModule
-from agent_core.operations.operation import OPERATIONS, Operation
+from agent_core.operations.operation import Operation, operations_of, verbs_beside
 from agent_core.operations.words import word_of
 from agent_core.views.result import Result
 
@@ -26,8 +26,12 @@ LOOKS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def add_operations(group: click.Group) -> None:
-    """Add the operations of a noun to its commands."""
-    for operation in OPERATIONS[group.name or ""].values():
+    """Add the operations of a noun to its commands, and the commands that extensions add to it."""
+    noun = group.name or ""
+    for beside in verbs_beside(noun):
+        if isinstance(beside, click.Command) and beside.name not in group.commands:
+            group.add_command(beside)
+    for operation in operations_of(noun).values():
         _add_operation(group, operation)
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
-from agent_core.base.caps import CAPS, LARGEST_AMOUNT, WARNED_AT, Cap
+from agent_core.base.caps import AMOUNT_LIMIT, CAPS, WARNED_AT, Cap
 from agent_core.base.clock import day_of
 from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
@@ -24,14 +24,13 @@ if TYPE_CHECKING:  # slow to import
     from agent_core.model import prices
     from agent_core.operations import spending
     from agent_core.runtime import ledger
-    from agent_core.storage import SpentRow, Store
-    from agent_core.workspace import runner
+    from agent_core.storage import SpentRow, Store, folder
     from agent_core.workspace.state_store import WorkspaceState
 else:
     prices = LateModule("agent_core.model.prices")
     spending = LateModule("agent_core.operations.spending")
     ledger = LateModule("agent_core.runtime.ledger")
-    runner = LateModule("agent_core.workspace.runner")
+    folder = LateModule("agent_core.storage.folder")
 
 GROUPINGS: Final = ("day", "agent", "conversation", "turn")
 NO_CAP: Final = "none"
@@ -131,8 +130,8 @@ def table_lines(by: str, document: Mapping[str, Any]) -> list[Line]:  # Any: JSO
     for row in (*document["rows"], document["total"]):
         dollars = "" if row.cost is None else money(row.cost)
         counts = map("{:,}".format, (row.steps, row.prompt, row.cached, row.completion))
-        named = row.agent[:_KEY_CHARS] or row.message
-        rows.append([named, one_line(row.message, _MESSAGE_CHARS), *counts, dollars])
+        named = [row.agent[:_KEY_CHARS], one_line(row.message, _MESSAGE_CHARS)]
+        rows.append([*(named if row.agent else named[::-1]), *counts, dollars])
     heads = (by, "", "requests", "in", "cached", "out", "cost")
     lines = columns(rows, ("name", "", "dim", "", "dim", "", "strong"), heads=heads)
     if document["unpriced"]:
@@ -207,9 +206,7 @@ def _amount(name: str, text: str) -> float | None:
         amount = float(text.replace(",", "").replace("_", "").removeprefix("$"))
     except ValueError:
         amount = -1.0
-    if not (0 <= amount <= LARGEST_AMOUNT) or (
-        not name.endswith("_money") and amount != int(amount)
-    ):
+    if not (0 <= amount <= AMOUNT_LIMIT) or (not name.endswith("_money") and amount != int(amount)):
         raise UsageError(
             f"A cap cannot be {one_line(text, 60)}.",
             fix="Give a number from 0 (which allows nothing), `none` or `usual`.",
@@ -232,7 +229,7 @@ async def pause(door: Door, *, why: tuple[str, ...]) -> Result:
     reason = " ".join(why)
     async with door.state() as state:
         await state.store.apply([PauseAll(reason)])
-        runner.ring(state.folder)
+        folder.ring(state.folder)
     return Result({"paused": reason}, [paused_line(reason)])
 
 
@@ -243,6 +240,6 @@ async def resume(door: Door) -> Result:
     async with door.state() as state:
         was = (await state.store.spending_rules()).pause
         await state.store.apply([ResumeAll()])
-        runner.ring(state.folder)
+        folder.ring(state.folder)
     said = "Nothing was paused." if was is None else "What runs by itself goes on."
     return Result({"resumed": was is not None}, [line(("ok", "✓ "), said)])

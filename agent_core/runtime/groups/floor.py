@@ -8,7 +8,7 @@ from typing import Final
 from agent_core.base.records import dataclass, field
 from sandbox.wire.lines import bare_lines
 
-from ..entries import quoted
+from ..taken_up import quoted
 
 USER: Final = "user"
 """The name for the user, as a speaker and as the one to whom a group hands back; no member has this name."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from agent_core.base import events
 from agent_core.base.errors import KnapperError, ModelError
+from agent_core.base.events import SpeakerChosen
 from agent_core.base.limits import FOR_A_REQUEST, Allowance
 from agent_core.base.messages import System, User
 from agent_core.base.offload import aside
@@ -21,18 +22,18 @@ from agent_core.functions.service import Author
 from agent_core.memory.recall import argument
 from agent_core.model.request import FunctionShown, Request
 from agent_core.storage import Post, Store
+from agent_core.storage.inbox import HEARD, POLICY
 from agent_core.storage.journal import (
     MessageEntry,
     NoticeEntry,
     ReplyEntry,
-    SpeakerEntry,
     read_entry,
     write_entry,
 )
 
 from ..agent import Agent
-from ..entries import HEARD, ONLY, POLICY, is_alone
 from ..session import GO_ON
+from ..taken_up import is_alone
 from ..turn import Interrupted, Turn, TurnGroup
 from ..turn_end import Ended
 from .floor import USER, Floor, Speech, marked, tail
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from ..model_session import ModelSession
 
 HAND_OFF: Final = "hand_off"
-_KINDS: Final = (MessageEntry.kind, ReplyEntry.kind, NoticeEntry.kind, SpeakerEntry.kind)
+_KINDS: Final = (MessageEntry.kind, ReplyEntry.kind, NoticeEntry.kind, SpeakerChosen.kind)
 _POLICY_S: Final = 10.0
 _CHOOSE: Final = "choose"
 _CHOICE_S: Final = 60.0
@@ -131,11 +132,7 @@ class GroupLoop:
         while True:
             # Add what the user sent meanwhile, but for messages that get a separate turn or are not for all members.
             waiting = await turn.store.waiting(turn.line) if turn.journal.waits else []
-            waiting = [
-                row
-                for row in waiting
-                if not is_alone(row) and _is_for(row.payload.get(ONLY) or (), plan)
-            ]
+            waiting = [row for row in waiting if not is_alone(row) and _is_for(row.only, plan)]
             if waiting:
                 await turn.append(
                     [turn.taken_up(event) for event in waiting],
@@ -154,8 +151,8 @@ class GroupLoop:
             turn.step += 1
             async with turn.ending.interruption:
                 choice = await choose(floor, plan.policy, _Outside(self, turn, plan))
-            speaker = SpeakerEntry(
-                name=choice.name,
+            speaker = SpeakerChosen(
+                agent=choice.name,
                 rule=choice.rule,
                 reason=one_line(choice.reason, 200),
                 passed=choice.passed,
@@ -283,7 +280,7 @@ class GroupJournal:
             match read_entry(entry):
                 case NoticeEntry(unheard=True) if self._asked_in == entry.turn:
                     del self._said[-1:]  # the message was not for all members: drop it
-                case SpeakerEntry(name=name):
+                case SpeakerChosen(agent=name):
                     self._cut_off = name
                 case ReplyEntry() as reply if reply.speaker:
                     self._said.append(Speech(reply.speaker, reply.text, reply.to, entry.seq))

@@ -5,16 +5,17 @@ from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
+from agent_core.base.events import CallAnswered
 from agent_core.base.programs import serve
 from agent_core.base.records import dataclass, replace
 from agent_core.base.untrusted import one_line, shorten
 from agent_core.memory.classes import POSITIONS
 from agent_core.memory.words import indexed
 from agent_core.storage import Entry, SectionRow, WholeAgent, text_names
-from agent_core.storage.journal import AnswerEntry, ReplyEntry, RequestEntry, read_as, read_entry
+from agent_core.storage.journal import ReplyEntry, RequestEntry, read_as, read_entry
 
 from .document import FORMAT, Item, SettingsPayload, agent_of, document_of, items_of
-from .foreign import MISSING, agent_of_memgpt, agents_of_letta, answer_of, is_letta, is_memgpt
+from .others import MISSING, ForeignFile, agents_of_others, answer_of, known_programs
 from .pictures import without_strange_pictures
 from .report import AgentFileError, AgentReport, waiting_of
 from .text import parse
@@ -76,7 +77,7 @@ class ReadingContext:
 
 
 def agents_in(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, AgentReport]]:
-    """Yield the agents of a file of this program, MemGPT or Letta.
+    """Yield the agents of a file of this program, or of another one that an extension knows.
 
     Raises:
         AgentFileError: the file is invalid; it has the first error and its place.
@@ -135,17 +136,15 @@ def _agents(text: str, context: ReadingContext) -> Iterator[tuple[WholeAgent, Ag
             "events that wait in the inbox", "the end of the conversation", len(whole.inbox)
         )
         yield replace(whole, settings=whole.settings and settings), report
-    elif is_memgpt(raw):
-        yield _check(*agent_of_memgpt(raw, context.file_name, ids, context.now))
-    elif is_letta(raw):
-        yield from (
-            _check(*found) for found in agents_of_letta(raw, len(text), ids, context.now, indexed)
-        )
-    else:
-        raise AgentFileError(
-            "",
-            f"expected the file of an agent: `format` is {FORMAT}, or one of MemGPT's or Letta's",
-        )
+        return
+    file = ForeignFile(raw, context.file_name, len(text), ids, context.now, indexed)
+    agents = agents_of_others(file)
+    if agents is None:
+        others = " or ".join(f"{name}'s" for name in known_programs())
+        also = f", or one of {others}" if others else ""
+        raise AgentFileError("", f"expected the file of an agent: `format` is {FORMAT}{also}")
+    for found in agents:
+        yield _check(*found)
 
 
 def _check(whole: WholeAgent, report: AgentReport) -> tuple[WholeAgent, AgentReport]:
@@ -164,7 +163,7 @@ def _close_turn(whole: WholeAgent, report: AgentReport) -> WholeAgent:
         match read_entry(entry):
             case ReplyEntry(calls=calls):
                 waiting = {call.id: call.name for call in calls}
-            case AnswerEntry(call_id=id):
+            case CallAnswered(call_id=id):
                 waiting.pop(id, None)
             case _:
                 pass

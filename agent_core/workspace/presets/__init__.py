@@ -18,8 +18,7 @@ from agent_core.base.records import dataclass
 from agent_core.base.untrusted import one_line
 from agent_core.context import INSTRUCTIONS
 from agent_core.model.beside import mode_beside, mode_named
-from agent_core.runtime.entries import MessageProtocol
-from agent_core.runtime.message_protocol import SendMessageProtocol
+from agent_core.runtime.message_protocol import MessageProtocol, SendMessageProtocol
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from ..agent_files import stamps_of

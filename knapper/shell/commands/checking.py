@@ -1,7 +1,4 @@
-"""`knapper functions check` and `import`: the gate for files and for libraries of others.
-
-A check is for people, scripts, commit hooks and, as a SARIF log, code scanning.
-"""
+"""`knapper functions check`: the gate for files, for people, scripts, commit hooks and code scanning."""
 
 import shlex
 import sys
@@ -15,7 +12,7 @@ from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
 from agent_core.base.records import dataclass, field, replace
 from agent_core.operations.command_context import CliContext, workspace_command
-from agent_core.operations.commands.checking import SarifLog
+from agent_core.operations.findings_logs import FindingsLog, begun_log, chosen_logs, log_options
 from agent_core.operations.verb import at_most_one
 from agent_core.views.result import print_json
 from agent_core.views.styled_lines import line, write
@@ -23,9 +20,7 @@ from knapper.terminal.progress import ProgressBar
 from sandbox.wire.lines import bare_lines
 
 if TYPE_CHECKING:
-    from agent_core.functions.service import FunctionService
     from agent_core.functions.service.judgment import Judgment
-    from agent_core.functions.service.library import ImportedFunction, ImportReport
     from agent_core.views import verdicts
 else:
     verdicts = LateModule("agent_core.views.verdicts")
@@ -60,9 +55,7 @@ POLICIES = ("agent", "human", "import")
     help="Show each function's fixes and problems below it.",
 )
 @click.option("--diff", "diffs", is_flag=True, help="Show fixes as diffs.")
-@click.option(
-    "--sarif", is_flag=True, help="Print a SARIF 2.1.0 log, for editors and code scanning."
-)
+@log_options
 @workspace_command
 def check(context: CliContext, **options: Any) -> int:  # Any: the options above
     """Run the gate on files without admitting anything.
@@ -75,7 +68,7 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
 
     from ..shell_door import with_any_workspace
 
-    at_most_one({"--json": context.as_json, "--sarif": options["sarif"]})
+    at_most_one({"--json": context.as_json, **chosen_logs(options)})
     single = len(options["paths"]) == 1 and options["paths"][0].suffix == ".py"
     if (options["name"] or options["module"]) and not single:
         raise UsageError(
@@ -86,11 +79,11 @@ def check(context: CliContext, **options: Any) -> int:  # Any: the options above
     selection = CheckRequest(
         options["paths"], policy, *named, context.root, is_read=options["reader"]
     )
-    log = SarifLog(Path()) if options["sarif"] else None
+    log = begun_log(options, Path(), "gate")
     shown = options["quiet"], options["diffs"], options["details"]
     with _Told(context, log, ProgressBar(count(selection)), *shown) as printer:
         with_any_workspace(
-            context, lambda workspace: workspace.functions.batch.check(selection, printer.take)
+            context, lambda workspace: workspace.functions.checks.check(selection, printer.take)
         )
         printer.is_whole = True
     if not printer.counts["judged"]:
@@ -108,7 +101,7 @@ class _Told:
     """A printer of verdicts as they arrive; leaving the block ends the output."""
 
     context: CliContext
-    log: "SarifLog | None"
+    log: FindingsLog | None
     progress: ProgressBar
     is_quiet: bool
     with_diffs: bool = False
@@ -155,11 +148,8 @@ class _Told:
                 self.legend.add(shown)
                 path = judgment.path
                 if self.with_diffs:
-                    others += [
-                        row
-                        for fix in judgment.fixes
-                        for row in verdicts.coloured(bare_lines(fix.diff))
-                    ]
+                    for fix in judgment.fixes:
+                        others += verdicts.coloured(bare_lines(fix.diff))
                 write(
                     [
                         headline if path.endswith(".py") else (*headline, ("dim", f" · {path}")),
@@ -192,68 +182,3 @@ class _Told:
                     [f"{counts['judged']} judged: {good} would be added{drafts}", *parts]
                 )
                 write([(*mark, ("", text))], sys.stderr if self.is_quiet else sys.stdout)
-
-
-@click.command("import")
-@click.argument("path", type=click.Path(path_type=Path))
-@click.option(
-    "--wrap",
-    "names",
-    multiple=True,
-    metavar="MODULE.NAME",
-    help="A function of the package PATH: grant it.",
-)
-@click.option("--policy", type=click.Choice(POLICIES), default="import", show_default=True)
-@click.option(
-    "--module-prefix",
-    "prefix",
-    default="",
-    help="Put the modules below this package, such as `helpers`.",
-)
-@click.option("--reader", is_flag=True, help="Ask the reader (gate.reader) about each description.")
-@click.option("--dry-run", is_flag=True, help="Report what would be added, and write nothing.")
-@click.option(
-    "-y", "--yes", "is_sure", is_flag=True, help="Do not ask before a package is installed."
-)
-@workspace_command
-def import_(context: CliContext, path: Path, **options: Any) -> int:  # Any: the options above
-    """Import a library: a .py file, a folder, a .zip or .tar(.gz), or a .jsonl with one candidate per line.
-
-    Each function is judged with its dependencies. Nothing that exists is overwritten, and functions that were imported
-    before are skipped. The exit code is 1 if something is rejected.
-
-    With --wrap, PATH is a package of the index, such as "python-slugify>=8", which is not copied: it is installed and
-    granted, and the functions that are named get thin wrappers.
-    """
-    from agent_core.functions.service import ImportRequest
-    from agent_core.functions.service.package_wrappers import wrap
-    from knapper.terminal.deciding import agrees
-
-    from ..shell_door import with_workspace
-
-    request = ImportRequest(
-        path, options["policy"], options["prefix"], options["dry_run"], is_read=options["reader"]
-    )
-    with ProgressBar(None) as progress:
-
-        def tell(function: "ImportedFunction") -> None:
-            progress.clear()
-            if not context.as_json:
-                write(verdicts.function_lines(function, is_tried=request.dry_run), sys.stdout)
-            progress.take(refused=function.outcome == "refused")
-
-        async def take(functions: "FunctionService") -> "ImportReport | None":
-            if not options["names"]:
-                return await functions.batch.import_library(request, tell, progress.expect)
-            return await wrap(
-                functions, request, options["names"], None if options["is_sure"] else agrees, tell
-            )
-
-        report = with_workspace(context, lambda workspace: take(workspace.functions))
-    if report is None:
-        context.tell("Nothing was granted.")
-        return 1
-    context.result(report, verdicts.summary_lines(report))
-    if report.dry_run and not report.has_failed:
-        context.hint("Nothing was written. Next: the same command without --dry-run")
-    return 1 if report.has_failed else 0

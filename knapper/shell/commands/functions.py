@@ -1,4 +1,4 @@
-"""`knapper functions`: what its group has, and what needs this terminal: a check of files, an import, a grant."""
+"""`knapper functions`: what its group has, and what needs this terminal: a check of files, a grant."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from agent_core.operations.verb import CHANGED, Door, verb
 from agent_core.views.result import Result
 from agent_core.views.styled_lines import line
 
-from .checking import check, import_
+from .checking import check
 
 if TYPE_CHECKING:
     from agent_core.operations import views
@@ -36,6 +36,8 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
     typed = grants.wanted(options)
     while result is None:
         question = await grants.question(name, typed)
+        if not question.missing and (lifted := await grants.lift(name)):
+            return Result(lifted, grant_question.lifted_lines(name, lifted))
         if not question.missing:
             raise UsageError(
                 f"`{name}` has all of it already.", fix="See: knapper functions grants"
@@ -51,5 +53,4 @@ async def grant(door: Door, name: FunctionName, *, is_sure: bool, **options: Any
     return views.judged(result, door)
 
 
-for _command in (check, import_):
-    functions.add_command(_command)
+functions.add_command(check)

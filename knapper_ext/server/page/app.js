@@ -1,12 +1,12 @@
 // The page: its frame, its rooms, and what is common to them. All texts become text nodes.
-import { render, useEffect, useRef, useState } from "./vendor/preact.js";
+import { Component, render, useEffect, useRef, useState } from "./vendor/preact.js";
 import { Agents } from "./agents.js";
 import { Approvals } from "./approvals.js";
 import { Chat, ChatBar } from "./chat.js";
 import { FunctionBar, OneFunction } from "./function.js";
 import { Functions, NewFunction } from "./functions.js";
 import { Growth } from "./growth.js";
-import { api, askTabs, count, Fault, go, hasKey, html, plain, Toast } from "./kit.js";
+import { api, askTabs, count, Fault, go, hasKey, html, plain, to, Toast } from "./kit.js";
 import { LogIn } from "./login.js";
 import { Memory } from "./memory.js";
 import { Palette } from "./palette.js";
@@ -28,6 +28,14 @@ function here() {
   return ROOMS.includes(room) ? { room, chosen: rest.map(decoded) } : { room: "Chat", chosen: [] };
 }
 
+// What goes wrong in a room stays in it: the rest of the page goes on.
+class Room extends Component {
+  componentDidCatch(error) { console.error(error); this.setState({ error }); }
+  render({ children }, { error }) {
+    return error ? html`<div class="page stack"><${Fault} text=${`This room failed: ${error.message}. What you typed is kept.`} /><p><button type="button" onClick=${() => this.setState({ error: null })}>Try again</button></p></div>` : children;
+  }
+}
+
 function App({ link: given }) {
   const [{ room, chosen }, setPlace] = useState(here);
   const [{ agents, approvals, status }, setSeen] = useState({ agents: [], approvals: [], status: null });
@@ -40,7 +48,7 @@ function App({ link: given }) {
   const [isDrawn, setDrawn] = useState(false), [isSearching, setSearching] = useState(false);
   const main = useRef(null), burger = useRef(null);
   const look = () => hasKey() && Promise.all([api("/agents"), api("/approvals"), api("/status")]).then(([known, waiting, now]) => {
-    setSeen({ agents: known.agents, approvals: waiting.approvals, status: now }); setFault(""); setIn(true); isOut = false;
+    setSeen({ agents: known.agents, approvals: [...waiting.approvals, ...waiting.asks], status: now }); setFault(""); setIn(true); isOut = false;
     const named = (name) => known.agents.find((row) => row.name === name);
     setAgent((old) => old || (named(sessionStorage.getItem(AGENT)) || named("main") || known.agents[0])?.name || "");
   }, (error) => { isOut = error.status === 401; if (isOut) setIn(false); else setFault(error); });
@@ -52,7 +60,7 @@ function App({ link: given }) {
   useEffect(() => { if (isIn) document.title = `${title} · Knapper`; }, [title, isIn]);
   useEffect(() => { if (approvals.length) say(`${count(approvals.length, "question")} to answer: Alt+Q.`); }, [approvals.length]);
   useEffect(() => { if (isDrawn) document.querySelector(".side a")?.focus(); }, [isDrawn]);
-  useEffect(() => { // Alt and a number opens a room, Alt+Q goes to a question, / to the search of a list, Ctrl+K to that of all
+  useEffect(() => { // Alt and a number opens a room, Alt+Q goes to a question, Alt+M to the mode, / to the search of a list, Ctrl+K to that of all
     const pressed = (event) => {
       if (event.altKey && event.code === "KeyQ") {
         event.preventDefault();
@@ -60,6 +68,7 @@ function App({ link: given }) {
         if (!question) go("Approvals");
         (question || main.current).focus();
       }
+      if (event.altKey && event.code === "KeyM") { const menu = document.querySelector(".composer .has-menu > button"); if (menu) { event.preventDefault(); menu.click(); } }
       const number = event.altKey && /^Digit[1-9]$/.test(event.code) ? Number(event.code.slice(5)) : 0;
       if (number && number <= KEYED) { event.preventDefault(); go(ROOMS[number - 1]); }
       if ((event.ctrlKey || event.metaKey) && event.key === "k") { event.preventDefault(); setSearching(true); }
@@ -73,22 +82,22 @@ function App({ link: given }) {
   if (!isIn) return html`<${LogIn} link=${link} done=${() => { setLink(""); return look(); }} />`;
   if (!agent) return html`<main>${fault ? html`<${Fault} text=${fault} />` : html`<p class="dim">Loading…</p>`}</main>`;
   const saved = status && status.last_save && status.saves + status.last_save;
-  const beat = status ? `${status.saves}/${status.functions}/${status.grants}/${status.running.join()}/${approvals.length}` : "";
+  const beat = status ? `${status.saves}/${status.functions}/${status.grants}/${status.running.join()}/${approvals.length}/${status.stopped}/${status.paused}` : "";
   const paused = Boolean(agents.find((row) => row.name === agent)?.paused), common = { beat, approvals, reload: look };
   return html`<div class=${`app${isDrawn ? " drawer" : ""}`}><a class="skip" href=${location.hash || "#"} onClick=${(event) => { event.preventDefault(); main.current.focus(); }}>Skip to the room</a>
-    <${Side} room=${room} agent=${agent} chosen=${chosen} agents=${agents} approvals=${approvals} status=${status} beat=${beat} search=${() => setSearching(true)} />
+    <${Side} room=${room} agent=${agent} chosen=${chosen} agents=${agents} approvals=${approvals} status=${status} beat=${beat} search=${() => setSearching(true)} reload=${look} />
     <div class="room" onClick=${() => isDrawn && setDrawn(false)}><header><div class="bar"><button type="button" class="only quiet burger" ref=${burger} aria-label="Rooms and conversations" aria-controls="side" aria-expanded=${isDrawn} onClick=${(event) => { event.stopPropagation(); setDrawn(!isDrawn); }}><${Icon} name="rooms" /></button>
       ${room === "Chat" ? html`<${ChatBar} key=${agent} agent=${agent} conversation=${chosen[1]} beat=${beat} />` : room === "Functions" && chosen[0] ? html`<${FunctionBar} name=${chosen[0]} beat=${beat} />` : html`<h1 class="grow cut">${title}</h1>${room === "Functions" && html`<a class="button" href="#/Functions/+">New function</a>`}`}
-      ${status && status.rejected > 0 && html`<button type="button" class="badge" onClick=${() => go("Functions")}>${count(status.rejected, "file")} rejected</button>`}</div>
+      ${status && status.rejected > 0 && html`<button type="button" class="badge" onClick=${() => go("Functions")}>${count(status.rejected, "file")} rejected</button>`}${status && status.stopped && !(room === "Functions" && chosen[1] === "stop") && html`<a class="button badge" href=${to("Functions", status.stopped, "stop")}>${status.stopped} stands at a stop</a>`}</div>
       <${Fault} text=${fault} />${saved && saved !== told && html`<div role="status" class="row saved"><span class="wide">${plain(status.last_save)}</span><button type="button" class="quiet" onClick=${() => setTold(localStorage.told = saved)}>Close</button></div>`}</header>
-    <main id="main" aria-label=${TITLES[room] || room} ref=${main} tabindex="-1" class=${room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} chosen=${chosen[1]} say=${say} trouble=${status && status.model_trouble} paused=${paused} ...${common} />`}
-      ${room === "Functions" && (chosen[0] ? html`<${chosen[0] === "+" ? NewFunction : OneFunction} key=${chosen[0]} name=${chosen[0]} tab=${chosen[1] || ""} agent=${agent} ...${common} />` : html`<${Functions} ...${common} />`)}
+    <main id="main" aria-label=${TITLES[room] || room} ref=${main} tabindex="-1" class=${room}><${Room} key=${room === "Functions" ? `${room}/${chosen[0] || ""}` : room}>${room === "Chat" && html`<${Chat} key=${agent} agent=${agent} chosen=${chosen[1]} say=${say} trouble=${status && status.model_trouble} paused=${paused} ...${common} />`}
+      ${room === "Functions" && (chosen[0] ? html`<${chosen[0] === "+" ? NewFunction : OneFunction} key=${chosen[0]} name=${chosen[0]} tab=${chosen[1] || ""} agent=${agent} stopped=${status && status.stopped} ...${common} />` : html`<${Functions} ...${common} />`)}
       ${room === "Growth" && html`<${Growth} ...${common} />`}
       ${room === "Memory" && html`<${Memory} key=${agent} agent=${agent} beat=${status} />`}
       ${room === "Steps" && html`<${Steps} key=${`${agent}/${chosen[1]}`} agent=${agent} conversation=${chosen[1]} beat=${beat} />`}
-      ${room === "Agents" && html`<${Agents} beat=${status} changed=${look} />`}
-      ${room === "Settings" && html`<${Settings} chosen=${chosen[0]} beat=${beat} reload=${look} />`}
-      ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}</main></div>
+      ${room === "Agents" && html`<${Agents} beat=${status} chosen=${chosen[0]} agent=${agent} changed=${look} />`}
+      ${room === "Settings" && html`<${Settings} chosen=${chosen[0]} agent=${agent} beat=${beat} reload=${look} />`}
+      ${room === "Approvals" && html`<${Approvals} rows=${approvals} reload=${look} />`}<//></main></div>
     ${isSearching && html`<${Palette} agent=${agent} close=${() => setSearching(false)} />`}<${Toast} /><p class="unseen" role="status">${said}</p></div>`;
 }
 

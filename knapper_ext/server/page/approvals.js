@@ -12,10 +12,24 @@ export function Approvals({ rows, reload }) {
   const shelve = (id, isLater) => setLater((old) => { const ids = new Set(old); isLater ? ids.add(id) : ids.delete(id); return ids; });
   return html`<div class="page read stack apart">${now.length === 0 && html`<p class="dim">No question waits for an answer.</p>`}
     ${now.map((row) => html`<${Approval} key=${row.id} row=${row} reload=${reload} notNow=${() => shelve(row.id, true)} />`)}
-    ${put.length > 0 && html`<section class="card"><h2>Not now: ${put.length}</h2><p class="dim">Their turns wait.</p><ul>${put.map((row) => html`<li><button onClick=${() => shelve(row.id, false)}>${row.function}</button> ${row.says.map(plain).join("; ")}</li>`)}</ul></section>`}</div>`;
+    ${put.length > 0 && html`<section class="card"><h2>Not now: ${put.length}</h2><p class="dim">Their turns wait.</p><ul>${put.map((row) => html`<li><button onClick=${() => shelve(row.id, false)}>${row.function}</button> ${plain(row.form === undefined ? row.says.join("; ") : row.text)}</li>`)}</ul></section>`}</div>`;
 }
 
-export function Approval({ row, reload, notNow, answered }) {
+// A question that a function asks in its call: its own words, with what may be answered.
+function Asked({ row, reload, answered }) {
+  const [text, setText] = useDraft(`answer:${row.id}`), [fault, setFault] = useState(""), [isReady, setReady] = useState(false);
+  useEffect(() => { const timer = setTimeout(() => setReady(true), QUIET_MS); return () => clearTimeout(timer); }, []);
+  const answer = (given) => { if (!isReady) return; setReady(false); api(`/approvals/${row.id}`, "POST", given).then(() => { setText(""); reload(); answered?.(); }, (error) => { setFault(error); setReady(true); reload(); }); };
+  const say = (event) => { event.preventDefault(); answer({ answer: "yes", word: text }); };
+  const { choices } = row;
+  return html`<section class="card asking" aria-label=${`Question of ${row.function}`}><h2><span class="mono">${row.function}</span> asks</h2><p class="question">${plain(row.text)}</p>
+    ${choices.length ? html`<div class="row">${choices.map((one) => html`<button type="button" disabled=${!isReady} onClick=${() => answer({ answer: "yes", word: one })}>${plain(one)}</button>`)}</div>` : html`<form class="row" onSubmit=${say}><label class="wide"><span class="unseen">The answer: ${row.form}</span><input class="wide" maxlength="400" placeholder=${row.form} value=${text} onInput=${(event) => setText(event.target.value)} /></label><button class="strong" disabled=${!isReady || !text.trim()}>Answer</button></form>`}
+    <div class="row"><span class="help grow">${plain(row.otherwise)}${row.agent && ` In a turn of ${row.agent}.`}</span><button type="button" class="quiet" disabled=${!isReady} onClick=${() => answer({ answer: "no" })}>No answer</button></div><${Fault} text=${fault} /></section>`;
+}
+
+export const Approval = (given) => (given.row.form === undefined ? html`<${Grant} ...${given} />` : html`<${Asked} ...${given} />`);
+
+function Grant({ row, reload, notNow, answered }) {
   const [word, setWord] = useDraft(`word:${row.id}`);
   const [withWord, setWithWord] = useState(word ? 1 : 0); // 2: opened here
   const [fault, setFault] = useState("");
@@ -44,7 +58,7 @@ export function Approval({ row, reload, notNow, answered }) {
     ${row.lines.length > 0 && html`<p class="dim">${linesOf}:</p><pre class="source" tabindex="0" aria-label=${linesOf}><code><${Lines} rows=${row.lines.map(([number, text]) => [number, "", colored(plain(text))[0]])} /></code></pre>`}
     ${row.diff && html`<details open=${Boolean(notNow)}><summary class="dim">${isNew ? "The full source" : "What is different"}</summary><${Diff} text=${isNew ? row.diff.replace(/^(.*\n){3}/, "") : row.diff} /></details>`}
     <div class="row">${!isForText && key("Once", { answer: "once" })}${key(row.folder && !row.maker ? `${yes}, ${row.is_for_turn ? "this program" : "this file"}` : yes, { answer: "yes" })}
-      ${row.folder && key(row.maker ? `${yes}, ${plain(row.folder)} for all that ${row.maker} makes here` : `${yes}, ${row.is_for_turn ? `${plain(row.folder)} for the programs of this turn` : "its folder"}`, { answer: "yes", wide: true })}${key("No", { answer: "no" })}
+      ${row.folder && key(row.maker ? `${yes}, ${plain(row.folder)} for all that ${row.maker} makes here` : `${yes}, ${row.is_for_turn ? `${plain(row.folder)} for the programs of this turn` : "its folder"}`, { answer: "yes", wide: true })}${key("No", { answer: "no" })}${!isForText && html`<button disabled=${!isReady} title="Nobody asks for the same again, for no version of it" onClick=${() => answer({ answer: "never" })}>Never</button>`}
       <button ref=${opener} aria-expanded=${withWord > 0} onClick=${() => setWithWord(withWord ? 0 : 2)}>No, with a word</button>${notNow && html`<button onClick=${notNow}>Not now</button>`}</div>
     ${withWord > 0 && html`<form class="row" onSubmit=${refuse}><label class="wide">A word for the model <input ref=${field} maxlength="400" value=${word} onInput=${(event) => setWord(event.target.value)} onKeyDown=${close} /></label><button disabled=${!isReady || !word.trim()}>No, and say this</button></form>`}
     <p class="dim">${row.agent ? `The agent ${row.agent} asks${row.whom ? ` on behalf of ${row.whom}` : ""}` : "For a call by hand"}, since ${when(row.asked_at)}.${row.command && html` The same by a command: <code>${row.command}</code>`}</p>

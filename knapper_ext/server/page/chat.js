@@ -1,11 +1,12 @@
 // The conversation with an agent: as it streams, as it was, and each call in it.
 import { useEffect, useReducer, useRef, useState } from "./vendor/preact.js";
 import { Approval } from "./approvals.js";
+import { added, apart, asMessage, Attached } from "./attach.js";
 import { Call, Folded, isPlain } from "./cards.js";
 import { commandOf, run, Shown } from "./commands.js";
-import { Composer } from "./composer.js";
+import { Composer, usePolicy } from "./composer.js";
 import { conversationsOf, MAIN } from "./conversations.js";
-import { api, changed, copy, count, Fault, go, html, listen, part, Sentence, tell, to, useChanged, useDraft, useLoaded, useWindow } from "./kit.js";
+import { api, changed, copy, count, Fault, go, html, listen, part, plain, Sentence, tell, to, useChanged, useDraft, useLoaded, useWindow } from "./kit.js";
 import { asWords, Prose } from "./markdown.js";
 import { Icon, Mark, Only } from "./marks.js";
 
@@ -15,7 +16,7 @@ const ANSWERS = { once: "allowed once", yes: "allowed always", no: "not allowed"
 
 // Entries of a conversation, in order. What has a number is on disk, and replaces the pieces that came before it.
 function heard(state, event) {
-  const isPiece = ["writing", "usage", "reading", "waiting"].includes(event.type) || (event.type === "message" && !event.turn); // what was written of calls stays until they are known
+  const isPiece = ["writing", "usage", "reading", "waiting", "stopped", "message_withdrawn"].includes(event.type) || (event.type === "message" && !event.turn); // what was written of calls stays until they are known
   const entries = isPiece ? [...state.entries] : state.entries.filter((entry) => !entry.writing);
   const at = (key) => entries.findLastIndex((entry) => entry.key === key);
   const number = event.type === "turn_ended" ? 0 : Number(event.seq) || 0; // of its entry: a branch may end there
@@ -23,8 +24,8 @@ function heard(state, event) {
     const place = at(entry.key), kept = number ? { ...entry, last: number } : entry;
     place < 0 ? entries.push(kept) : (entries[place] = { ...entries[place], ...kept });
   };
-  let { running, used, first, said, waits, asked, unread } = state;
-  const takenUp = (text) => { const place = unread.findIndex((message) => message.text === text); unread = unread.filter((_, index) => index !== place); };
+  let { running, used, first, said, waits, asked, unread, taken } = state;
+  const takenUp = (id) => { unread = unread.filter((message) => message.id !== id); taken = [...taken.slice(-99), id]; };
   switch (event.type) {
     case "history": return { ...state, entries: event.entries, first: event.first, running: event.running, used: "", unread: [], said: "", waits: "" };
     case "kept": return { ...state, entries: state.entries.map((entry) => (entry.isPiece ? { ...entry, isPiece: false, last: number } : entry)) };
@@ -36,14 +37,20 @@ function heard(state, event) {
       return { ...state, entries: [...event.entries.filter((entry) => !ids.has(entry.key)), ...known], first: event.first };
     }
     case "turn_started":
-      running = true; said = waits = ""; takenUp(event.message);
-      if (event.message) put({ key: `${event.turn}:start`, kind: event.event === "message" ? "user" : "notice", text: event.message });
+      running = true; said = waits = ""; takenUp(event.message_id);
+      if (event.message) put({ key: `${event.turn}:start`, kind: event.event === "message" ? "user" : "notice", text: event.message, origin: event.origin });
       break;
     case "message":
-      if (!event.turn) { if (unread.every((message) => message.id !== event.message_id)) unread = [...unread, { id: event.message_id, text: event.message }]; break; }
-      takenUp(event.message);
-      put({ key: `${event.turn}:${event.seq}`, kind: "user", text: event.message });
+      if (!event.turn) {
+        if (taken.includes(event.message_id)) break; // it was told of before the turn that has it, and came later
+        const message = { id: event.message_id, text: event.message, origin: event.origin };
+        unread = unread.some(({ id }) => id === message.id) ? unread.map((old) => (old.id === message.id ? message : old)) : [...unread, message];
+        break;
+      }
+      takenUp(event.message_id);
+      put({ key: `${event.turn}:${event.seq}`, kind: "user", text: event.message, origin: event.origin, pictures: event.pictures });
       break;
+    case "message_withdrawn": takenUp(event.message_id); break;
     case "text": case "thought": {
       const key = `${event.turn || state.turn}:${event.step}:${event.type}`;
       const old = entries[at(key)];
@@ -56,7 +63,7 @@ function heard(state, event) {
       break;
     }
     case "call": put({ key: event.call_id, kind: "call", name: event.name, args: event.arguments, outcome: "" }); break;
-    case "answer": put({ key: event.call_id, kind: "call", name: event.name, outcome: event.outcome, text: event.text, detail: event.detail, seconds: event.seconds }); break;
+    case "answer": waits = ""; put({ key: event.call_id, kind: "call", name: event.name, outcome: event.outcome, text: event.text, detail: event.detail, seconds: event.seconds }); break;
     case "progress": put({ key: event.call_id, kind: "call", progress: `${event.done}${event.total ? ` of ${event.total}` : ""} ${event.note}` }); break;
     case "printed": put({ key: event.call_id, kind: "call", printed: ((entries[at(event.call_id)] || {}).printed || "") + event.text }); break;
     case "grant_asked": asked = asked.includes(event.question) ? asked : [...asked, event.question]; break;
@@ -64,9 +71,15 @@ function heard(state, event) {
       asked = asked.filter((question) => question !== event.question);
       put({ key: `ask:${event.question}`, kind: "notice", text: `${event.function} asked to ${event.says.join("; ")}: ${ANSWERS[event.answer] || event.answer}${event.word ? ` (“${event.word}”)` : ""}` });
       break;
+    case "function_asked": asked = asked.includes(event.question) ? asked : [...asked, event.question]; break;
+    case "function_answered":
+      asked = asked.filter((question) => question !== event.question);
+      put({ key: `ask:${event.question}`, kind: "notice", text: `Its question was answered: ${event.answer || "with nothing"}${event.by === "human" ? "" : ` (${event.by})`}` });
+      break;
     case "quarantined": put({ key: `quarantine:${event.name}`, kind: "warning", text: `${event.name} kept failing, and is not shown to the model any more.` }); break;
     case "usage": used = event.context_limit && event.context_tokens ? `${event.context_tokens.toLocaleString()} of ${event.context_limit.toLocaleString()} tokens` : used; break;
     case "waiting": waits = event.what; break;
+    case "stopped": waits = `${event.function} is stopped at ${event.place}, ${event.why}: a prompt steps it`; break;
     case "warning": put({ key: `${event.turn}:warn:${entries.length}`, kind: "warning", text: [event.message, event.fix].filter(Boolean).join(" ") }); break;
     case "turn_ended":
       running = false; waits = ""; asked = []; said = event.reply || `The turn ended: ${event.reason}.`;
@@ -77,7 +90,7 @@ function heard(state, event) {
       put(receiptOf(event));
       break;
   }
-  return { entries, running, used, first, said, waits, asked, unread, turn: event.turn || state.turn };
+  return { entries, running, used, first, said, waits, asked, unread, taken, turn: event.turn || state.turn };
 }
 
 const endOf = ({ turn, reason }) => ({ key: `${turn}:why`, kind: "notice", text: `The turn ended: ${reason}.`, reason });
@@ -85,7 +98,7 @@ const endOf = ({ turn, reason }) => ({ key: `${turn}:why`, kind: "notice", text:
 // What the program knows that a turn did, whatever its reply says.
 const receiptOf = ({ turn, receipt, usage }) => ({ key: `${turn}:receipt`, kind: "receipt", turn, text: receipt || "", tokens: usage ? (usage.prompt_tokens || 0) + (usage.completion_tokens || 0) : 0 });
 
-const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [], unread: [] };
+const EMPTY = { entries: [], running: false, turn: "", used: "", first: 0, said: "", waits: "", asked: [], unread: [], taken: [] };
 
 // What is on disk, told as it was when it happened.
 function past({ messages, ends = [], receipts = [] }) {
@@ -144,6 +157,12 @@ function sourcesBefore(entries) {
 }
 
 const WHO = { user: "You: ", text: "Answer: ", thought: "Thought: ", notice: "", warning: "Warning: ", receipt: "This turn: " };
+const WINDOWS = { page: "", prompt: "a prompt", pipe: "a pipe", command: "a command", job: "cron or another job", library: "a program", door: "a client" };
+const fromOf = (origin) => WINDOWS[origin] ?? origin; // a name says itself; this page says nothing
+
+// From where a message came, if it was not typed here.
+const From = ({ origin }) => fromOf(origin || "page") && html`<span class="dim">from ${plain(fromOf(origin))}</span>`;
+
 const money = (cost) => `$${cost.toFixed(cost >= 1 ? 2 : 4)}`;
 
 function Receipt({ entry, cost, answer, acts }) {
@@ -157,8 +176,14 @@ function Entry({ entry, before, cost, answer, acts }) {
   if (entry.kind === "fold") return html`<${Folded} entries=${entry.entries} />`;
   if (entry.kind === "call") return html`<${Call} entry=${entry} before=${before} />`;
   if (entry.kind === "receipt") return html`<${Receipt} entry=${entry} cost=${cost} answer=${answer} acts=${acts} />`;
-  if (entry.kind === "user") return html`<div class="said user"><span class="unseen">${WHO.user}</span><div class="bubble"><${Prose} text=${entry.text} /></div><span class="acts"><${Only} name="copy" label="Copy" onClick=${() => copy(entry.text)} /><${Only} name="pen" label="Edit and send again" title="Edit and send again, in a branch: functions and memory stay as they are" onClick=${() => acts.edit(entry)} /></span></div>`;
+  if (entry.kind === "user") return html`<div class="said user"><${From} origin=${entry.origin} /><span class="unseen">${WHO.user}</span><div class="bubble"><${Words} entry=${entry} path=${acts.path} /></div><span class="acts"><${Only} name="copy" label="Copy" onClick=${() => copy(entry.text)} /><${Only} name="pen" label="Edit and send again" title="Edit and send again, in a branch: functions and memory stay as they are" onClick=${() => acts.edit(entry)} /></span></div>`;
   return html`<div class=${`said ${entry.kind}`}><span class="unseen">${WHO[entry.kind]}</span>${entry.kind === "text" ? html`<${Prose} text=${entry.text} />` : html`<${Sentence} text=${entry.text} />`}</div>`;
+}
+
+// What a person said, with the files and pictures that went along.
+function Words({ entry, path }) {
+  const parts = apart(entry.text);
+  return html`${parts.words && html`<${Prose} text=${parts.words} />`}<${Attached} entry=${entry} parts=${parts} path=${path} />`;
 }
 
 // Calls that follow one another are one line.
@@ -215,20 +240,24 @@ function Conversation({ agent, conversation, approvals, reload, say, trouble, pa
   useEffect(() => { if (running) say("It is working."); else if (said) say(asWords(said)); }, [running, said]);
   useEffect(() => { reload(); changed("conversations"); }, [asked.join(), running]); // the rows have all that the prompt shows
   useEffect(() => { if (matchMedia("(hover: hover)").matches) box.current.focus(); }, []); // where no keyboard would cover the page
-  const post = (into, words) => api(`${path}/messages?conversation=${part(into)}`, "POST", { text: words, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
+  const policy = usePolicy(agent, now);
+  const [files, setFiles] = useState([]), [refused, setRefused] = useState([]), [isReading, setReading] = useState(false);
+  const attach = async (list) => { setReading(true); const read = await added(files, [...list]); setFiles(read.files); setRefused(read.refused); setReading(false); box.current?.focus(); };
+  const post = (into, words, going = []) => api(`${path}/messages?conversation=${part(into)}`, "POST", { ...asMessage(words, going), ...policy.own, key: crypto.randomUUID ? crypto.randomUUID() : `${Date.now()}-${Math.random()}` });
   const send = async (event) => {
     event.preventDefault();
-    if (!text.trim()) return;
+    if (isReading || (!text.trim() && !files.length)) return;
     shown.toEnd();
     try {
-      const words = await commandOf(text);
-      setText(""); // at once: what is typed before the answer comes is the next message
+      const words = files.length ? null : await commandOf(text);
+      setText(""); setFiles([]); setRefused([]); // at once: what is typed before the answer comes is the next message
       if (words) { setCommand({ typed: text, words, ...await run(agent, conversation, words) }); setFault(""); return; }
-      await post(conversation, text);
+      await post(conversation, text, files);
       setFault("");
-    } catch (error) { setFault(error); setText((now) => now || text); }
+    } catch (error) { setFault(error); setText((now) => now || text); setFiles((now) => (now.length ? now : files)); }
   };
   const agree = () => run(agent, conversation, command.words, command.ask).then((told) => setCommand((old) => ({ typed: old.typed, words: old.words, ...told })), setFault);
+  const takeBack = ({ id }) => api(`${path}/waiting/${part(id)}?${here}`, "DELETE").then((row) => { setText((now) => [row.text, now].filter(Boolean).join("\n")); box.current.focus(); }, setFault);
   const choose = (name) => api(`${path}/model?${here}`, "POST", { name }).then((told) => { setChosenModel(name); tell(told.text); }, setFault);
   const act = (verb) => api(`${path}/${verb}?${here}`, "POST"), stop = () => act("interrupt").catch(setFault);
   const why = entries.findLast((entry) => entry.kind === "warning")?.text, [tried, setTried] = useState({});
@@ -261,16 +290,16 @@ function Conversation({ agent, conversation, approvals, reload, say, trouble, pa
     ${rows.map((entry) => {
       const answer = entry.kind === "receipt" ? answerOf(entry) : null, isLast = entry === entries.at(-1);
       if (shownFor && shownFor.entry.key === entry.key) return html`<form key=${entry.key} class="stack" onSubmit=${sendAgain} onKeyDown=${(event) => { if (event.key === "Escape") { event.stopPropagation(); setShownFor(null); } }}><label>Send it again, in a branch <textarea value=${shownFor.text} onInput=${({ target }) => setShownFor({ entry, text: target.value })}></textarea></label><p class="help">The branch begins before this message. Functions and memory stay as they are.</p><div class="row"><button class="strong" disabled=${!shownFor.text.trim()}>Send in a branch</button><button type="button" class="quiet" onClick=${() => setShownFor(null)}>Cancel</button></div></form>`;
-      return html`<${Entry} key=${entry.key} entry=${entry} before=${before.get(entry.key)} cost=${costOf.get(entry.turn)} answer=${answer && answer.kind === "text" ? answer.text : ""} acts=${{ edit, branch, again: isStill && isLast ? retry : null }} />`;
+      return html`<${Entry} key=${entry.key} entry=${entry} before=${before.get(entry.key)} cost=${costOf.get(entry.turn)} answer=${answer && answer.kind === "text" ? answer.text : ""} acts=${{ edit, branch, path: `${path}/messages?${here}`, again: isStill && isLast ? retry : null }} />`;
     })}
     ${canRetry && html`<p><button type="button" onClick=${retry}>Try again</button>${tried.times && tried.why === why && html` <span role="status">Tried again ${count(tried.times, "time")}: it failed as before.</span>`}</p>`}
     ${questions.map((row) => html`<${Approval} key=${`ask:${row.id}`} row=${row} reload=${reload} answered=${() => box.current.focus()} />`)}
-    ${unread.map((message) => html`<div key=${`unread:${message.id}`} class="said user unread"><span class="unseen">${WHO.user}</span><div class="bubble">${message.text}${running && html`<span class="dim"> (waits: added to this turn)</span>`}</div></div>`)}
+    ${unread.map((message) => html`<div key=${`unread:${message.id}`} class="said user unread"><${From} origin=${message.origin} /><span class="unseen">${WHO.user}</span><div class="bubble">${message.text}${running && html`<span class="dim"> (waits: added to this turn)</span>`}</div><span class="acts"><${Only} name="pen" label="Take back" title="Take back, to edit it" onClick=${() => takeBack(message)} /></span></div>`)}
     </div><div class="dock">
     ${!shown.isAtEnd && html`<button type="button" class="down" onClick=${shown.toEnd}>↓ To the newest</button>`}
-    <${Fault} text=${fault || lost} />${command && html`<${Shown} shown=${command} agree=${agree} close=${() => { setCommand(null); box.current.focus(); }} />`}
+    <${Fault} text=${fault || lost} />${refused.map((why) => html`<${Fault} key=${why} text=${why} />`)}${command && html`<${Shown} shown=${command} agree=${agree} close=${() => { setCommand(null); box.current.focus(); }} />`}
     ${paused && html`<p class="note hand" role="status"><span class="grow">${agent} is paused: what you send waits.</span><button type="button" onClick=${() => api(`${path}/resume`, "POST").then(reload, setFault)}>Resume</button></p>`}
-    <${Composer} agent=${agent} now=${now} choose=${choose} box=${box} text=${text} setText=${setText} send=${send} stop=${stop} isRunning=${running} note=${note} used=${used} /></div></div>`;
+    <${Composer} agent=${agent} now=${now} policy=${policy} files=${files} attach=${attach} drop=${(file) => setFiles((old) => old.filter((one) => one !== file))} choose=${choose} box=${box} text=${text} setText=${setText} send=${send} stop=${stop} isRunning=${running} note=${note} used=${used} /></div></div>`;
 }
 
 const costsByTurn = (costs) => new Map((costs ? costs.turns : []).filter((row) => row.turn).map((row) => [row.turn, { cost: row.cost, tokens: row.prompt + row.completion, seconds: row.seconds, isEstimated: row.is_estimated }]));

@@ -29,3 +29,9 @@ export async function run(agent, conversation, words, yes = "") {
 export function Shown({ shown, agree, close }) {
   return html`<section class="card" aria-label="What the command showed"><div class="row"><code class="grow cut">${plain(shown.typed)}</code>${shown.ask && html`<button type="button" class="danger" onClick=${agree}>Yes</button>`}<button type="button" class="quiet" onClick=${close}>${shown.ask ? "No" : "Close"}</button></div><pre tabindex="0" aria-label="Lines">${plain(shown.text)}</pre></section>`;
 }
+
+// What a command of the server says, as a document.
+export const ran = (words) => api("/commands", "POST", { words });
+
+// The words of a command as a shell reads them.
+export const shellWords = (text) => [...text.matchAll(/(?:'[^']*'|"(?:\\.|[^"\\])*"|\\.|[^\s'"\\])+/g)].map(([word]) => word.replace(/'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)/g, (_, plainly, quoted, one) => plainly ?? quoted?.replace(/\\(.)/g, "$1") ?? one));

@@ -3,12 +3,13 @@ import { useEffect, useState } from "./vendor/preact.js";
 import { Approval } from "./approvals.js";
 import { Beside } from "./beside.js";
 import { Editor } from "./editor.js";
-import { api, changed, count, Fault, go, html, part, plain, reaches, tell, Text, to, useDraft, useLoaded, when } from "./kit.js";
-import { Only, Standing, Strip } from "./marks.js";
+import { api, changed, count, Fault, go, html, part, plain, reaches, tell, Text, to, typedOf, useDraft, useLoaded, when } from "./kit.js";
+import { Icon, Only, Standing, Strip } from "./marks.js";
+import { standsIn, StopFacts, StopRoom, useStops } from "./stop.js";
 import { Outcome, Problems, Stages, Verdict, wordOf } from "./verdict.js";
 
 const who = (row) => plain(row.agent || (row.by === "human" ? "you" : row.by));
-const TABS = [["", "Source"], ["evidence", "Evidence"], ["versions", "Versions"], ["calls", "Calls"], ["reach", "Reach"]];
+const TABS = [["", "Source"], ["evidence", "Evidence"], ["versions", "Versions"], ["calls", "Calls"], ["stop", "Stop"], ["reach", "Reach"]];
 
 // The bar above it: where it is, its neighbors in the list, and what can be done with it as a whole.
 export function FunctionBar({ name, beat }) {
@@ -18,14 +19,14 @@ export function FunctionBar({ name, beat }) {
     ${at >= 0 && rows.length > 1 && html`<span class="dim mid number">${at + 1} of ${rows.length.toLocaleString()}</span><${Only} name="before" kind="quiet mid" label="Previous function" onClick=${() => go("Functions", beside(-1))} /><${Only} name="down" kind="quiet mid" label="Next function" onClick=${() => go("Functions", beside(1))} />`}${name !== "+" && html`<a class="button mid" href=${to("Functions", "+")}>New function</a>`}`;
 }
 
-export function OneFunction({ name, tab: asked, agent, beat, approvals, reload }) {
+export function OneFunction({ name, tab: asked, agent, beat, approvals, stopped, reload }) {
   const [facts, fault, again] = useLoaded(`/functions/${part(name)}`, beat);
   const [past, , reread] = useLoaded(`/functions/${part(name)}/history`, beat);
   const [ended, setEnded] = useState(0); // calls from here
   const [listed] = useLoaded("/functions", beat);
   const tab = TABS.some(([key]) => key === asked) ? asked : "", questions = approvals.filter((row) => !row.agent && row.function === name);
-  const renew = () => { again(); reread(); reload(); };
-  const kept = facts ? null : JSON.parse(localStorage.getItem(`knapper-typed:source:${name}`)); // a source that was never saved, or a candidate that is edited
+  const stops = useStops(tab === "stop" || Boolean(stopped)), renew = () => { again(); reread(); reload(); };
+  const kept = facts ? null : typedOf(`source:${name}`); // a source that was never saved, or a candidate that is edited
   if (kept && fault && fault.status === 404) return html`<div class="page"><${Editor} name=${name} module=${kept.module || "grown"} source="" agent=${agent} names=${listed ? listed.functions.map((row) => row.name) : []} saved=${renew} /></div>`;
   if (!facts) return html`<div class="page"><${Fault} text=${fault} />${fault && past && past.versions.length > 0 && html`<${Gone} name=${name} done=${renew} />`}</div>`;
   const { calls = 0, failures = 0 } = facts.statistics || {}, number = { versions: past && past.versions.length, calls };
@@ -36,9 +37,10 @@ export function OneFunction({ name, tab: asked, agent, beat, approvals, reload }
     <div class="page stack apart"><${Fault} text=${fault} />
       ${facts.quarantine && html`<p class="note bad"><span class="grow">In quarantine: the model does not see it.</span><button type="button" onClick=${() => api(`/functions/${part(name)}/release`, "POST").then(() => { tell("Released."); renew(); }, (error) => tell(error.message))}>Release it</button></p>`}
       ${questions.map((row) => html`<${Approval} key=${row.id} row=${row} reload=${reload} />`)}
-      ${tab === "" && html`<div class="split"><${Editor} key=${name} name=${name} module=${facts.module} source=${facts.source} first=${facts.line} path=${facts.path} agent=${agent} names=${listed ? listed.functions.map((row) => row.name) : []} agreed=${agreedLines(facts)} verdict=${facts.verdict} saved=${renew} />
-        <div class="stack far-apart"><${Form} name=${name} facts=${facts} parameters=${facts.schema.parameters || {}} reload=${reload} done=${() => { again(); setEnded((old) => old + 1); }} />${facts.state && html`<section class="section"><h2>What it keeps</h2><${Text} label="State" text=${JSON.stringify(facts.state.value)} /></section>`}
-          ${(facts.callers.length > 0 || facts.callees.length > 0) && html`<section class="section"><h2>Beside it</h2><dl class="facts">${[["Called by", facts.callers], ["Calls", facts.callees]].filter(([, names]) => names.length).map(([title, names]) => html`<dt>${title}</dt><dd>${names.map((one) => html`<a href=${to("Functions", one)}>${one}</a> `)}</dd>`)}</dl></section>`}</div></div>`}
+      ${tab !== "stop" && standsIn(stops.stop, name) && html`<p class="note hand"><span class="grow">A call of it stands at line ${stops.stop.frames[stops.stop.current].line}.</span><a class="button" href=${to("Functions", name, "stop")}>Look</a></p>`}
+      ${(tab === "" || tab === "stop") && html`<div class="split">${tab === "stop" ? html`<${StopRoom} key="stop" name=${name} facts=${facts} stops=${stops} />` : html`<${Editor} key=${name} name=${name} module=${facts.module} source=${facts.source} first=${facts.line} path=${facts.path} agent=${agent} names=${listed ? listed.functions.map((row) => row.name) : []} agreed=${agreedLines(facts)} verdict=${facts.verdict} saved=${renew} />`}
+        <div class="stack far-apart">${tab === "stop" && html`<${StopFacts} key="facts" name=${name} stops=${stops} />`}<${Form} key="form" name=${name} parameters=${facts.schema.parameters || {}} reload=${reload} done=${() => { again(); setEnded((old) => old + 1); }} />${tab === "" && facts.state && html`<section class="section"><h2>What it keeps</h2><${Text} label="State" text=${JSON.stringify(facts.state.value)} /></section>`}
+          ${tab === "" && (facts.callers.length > 0 || facts.callees.length > 0) && html`<section class="section"><h2>Beside it</h2><dl class="facts">${[["Called by", facts.callers], ["Calls", facts.callees]].filter(([, names]) => names.length).map(([title, names]) => html`<dt>${title}</dt><dd>${names.map((one) => html`<a href=${to("Functions", one)}>${one}</a> `)}</dd>`)}</dl></section>`}</div></div>`}
       ${tab === "evidence" && html`<${Evidence} facts=${facts} past=${past} beat=${beat} agent=${agent} renew=${renew} />`}
       ${tab === "versions" && html`<${Versions} name=${name} past=${past} renew=${renew} key=${facts.source} />`}
       ${tab === "calls" && html`<${Calls} name=${name} past=${past} beat=${`${beat}/${ended}`} />`}
@@ -67,7 +69,9 @@ function Deeds({ facts, renew, agent }) {
   const remove = () => api(path, "DELETE").then(() => { tell(`${facts.name} was deleted.`, back(facts.name, () => { renew(); go("Functions", facts.name); })); go("Functions"); }, setFault);
   const DOES = { rename: ["Rename", rename, "New name"], move: ["Move", move, "Module"], remove: ["Delete", remove, ""] }, [title, act, label] = DOES[open] || [];
   const ask = () => { sessionStorage.setItem(`knapper-typed:${agent}`, JSON.stringify(`About ${facts.name}: `)); go("Chat", agent, "main"); };
-  if (!open) return html`<button type="button" class="quiet" onClick=${ask}>Ask about it</button><button type="button" class="quiet" onClick=${() => begin("rename", facts.name)}>Rename</button><button type="button" class="quiet" onClick=${() => begin("move", facts.module)}>Move</button><button type="button" class="quiet danger" onClick=${() => begin("remove", "")}>Delete</button>`;
+  const hold = (verb, says) => api(`/functions/${verb}`, "POST", { pattern: facts.name }).then(() => { changed("functions"); renew(); tell(says); }, (error) => tell(error.message));
+  const pin = () => (facts.pinned ? hold("unpin", `Agents may change ${facts.name} again.`) : hold("pin", `Only you change ${facts.name}; agents may propose.`));
+  if (!open) return html`<button type="button" class="quiet" onClick=${ask}>Ask about it</button><button type="button" class="quiet" aria-pressed=${Boolean(facts.pinned)} title=${facts.pinned ? "Pinned: only you change it, agents may propose" : "Keep agents from changing it"} onClick=${pin}><${Icon} name="pin" />${facts.pinned ? "Pinned" : "Pin"}</button><button type="button" class="quiet" onClick=${() => begin("rename", facts.name)}>Rename</button><button type="button" class="quiet" onClick=${() => begin("move", facts.module)}>Move</button><button type="button" class="quiet danger" onClick=${() => begin("remove", "")}>Delete</button>`;
   return html`<form class="row" onSubmit=${(event) => { event.preventDefault(); act(); }} onKeyDown=${(event) => event.key === "Escape" && setOpen("")}>${label ? html`<label class="row line-row"><span>${label}</span><input class="mono" value=${text} onInput=${(event) => setText(event.target.value)} /></label>` : html`<span>${facts.callers.length ? html`Called by ${facts.callers.join(", ")}: it cannot be deleted.` : "A rollback brings it back."}</span>`}<button class=${open === "remove" ? "danger" : "strong"}>${title}</button><button type="button" class="quiet" onClick=${() => setOpen("")}>Cancel</button><${Fault} text=${fault} /></form>`;
 }
 

@@ -12,7 +12,7 @@ const Head = ({ column: [key, name, kind], sort: [by, isUp], choose }) => html`<
 
 function Row({ row, verdict, most }) {
   const first = plain(row.description.split("\n")[0]);
-  return html`<tr><td><a href=${to("Functions", row.name)}>${row.name}</a><span class="dim what">${first}</span></td><td class="mid dim">${first}</td><td class="far late dim">${row.module}</td><td><span class=${`standing ${row.standing}`}><${Stone} standing=${row.standing} />${row.standing}</span></td>
+  return html`<tr><td><a href=${to("Functions", row.name)}>${row.name}</a>${row.pinned && html`<span class="pinned" title="Pinned: only you change it"><${Icon} name="pin" /><span class="unseen">pinned</span></span>`}<span class="dim what">${first}</span></td><td class="mid dim">${first}</td><td class="far late dim">${row.module}</td><td><span class=${`standing ${row.standing}`}><${Stone} standing=${row.standing} />${row.standing}</span></td>
     <td class="far dim">${plain(reaches(row.reach))}</td><td class="far">${verdict ? html`<${Strip} verdict=${verdict} />` : html`<span class="dim">–</span>`}</td><td class="number">${row.calls.toLocaleString()}<svg class="use" viewBox="0 0 40 4" aria-hidden="true"><rect width=${(row.calls / most) * 40} height="4" /></svg></td><td class="far late dim">${when(row.last_called)}</td></tr>`;
 }
 

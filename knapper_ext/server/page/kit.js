@@ -54,6 +54,14 @@ const sent = (path, method, body, headers) => reached(fetch(path, {
 // Asks the API; an error has the server's sentence, and what to do about it.
 export const api = (path, method = "GET", body = undefined) => sent(`/api/v1${path}`, method, body, keyed());
 
+// The content of a file, as JSON holds it.
+export const base64 = (blob) => new Promise((done, failed) => {
+  const reader = new FileReader();
+  reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
+  reader.onerror = () => failed(reader.error);
+  reader.readAsDataURL(blob);
+});
+
 // A picture by its digest, as an address that an image shows: only an image may, so nothing in it runs.
 export const picture = (digest) => reached(fetch(`/api/v1/pictures/${digest}`, { headers: keyed() })).then((answer) => answer.ok ? answer.blob() : Promise.reject(new Error(GONE)))
   .then((blob) => new Promise((done) => { const reader = new FileReader(); reader.onload = () => done(reader.result); reader.readAsDataURL(blob); })).catch(() => "");
@@ -130,8 +138,11 @@ export const Text = ({ text, label }) => html`<pre tabindex="0" aria-label=${lab
 
 // What was typed stays: in this tab, or in this browser, where it outlives the tab and the program. Where no room is left, it is told.
 const TYPED = "knapper-typed:";
+export function typedOf(name, kept = localStorage) { // what cannot be read, as another version may have kept it, counts as nothing
+  try { return JSON.parse(kept.getItem(`${TYPED}${name}`)); } catch { return null; }
+}
 export function useDraft(name, empty = "", kept = sessionStorage) {
-  const key = `${TYPED}${name}`, [typed, show] = useState(() => JSON.parse(kept.getItem(key)) ?? empty);
+  const key = `${TYPED}${name}`, [typed, show] = useState(() => typedOf(name, kept) ?? empty);
   const keep = (next) => {
     try { if (next === empty) kept.removeItem(key); else kept.setItem(key, JSON.stringify(next)); } catch (error) { tell(`This browser does not keep what you type: ${error.message}`); }
   };
@@ -196,6 +207,11 @@ export function useWindow(box, entries, earlier, below = 0) {
       if (box.current.scrollTop < NEAR && from > 0) setLast(Math.max(DRAWN, to - STEP)); // at the very top nothing scrolls any more
     }
   }, [entries, last, below]);
+  useEffect(() => { // a text that is read a stretch at a time
+    const grew = () => { if (place.current === null && box.current) box.current.scrollTop = box.current.scrollHeight; };
+    told.addEventListener("grew", grew);
+    return () => told.removeEventListener("grew", grew);
+  }, []);
   const scrolled = () => {
     if (!box.current) return;
     const edge = box.current.getBoundingClientRect().top, node = [...box.current.querySelectorAll(":scope > .said, :scope > .call, :scope > .card, :scope > .made")].find((one) => one.getBoundingClientRect().bottom > edge);

@@ -1,9 +1,9 @@
 // What a model says, as Markdown. A kept library cuts it into tokens, and each becomes an element here: no HTML of a model's
 // passes, no picture is loaded from anywhere, and a link leads to the web or to mail and nowhere else.
-import { useEffect, useRef, useState } from "./vendor/preact.js";
-import { copy, html, plain } from "./kit.js";
+import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact.js";
+import { copy, html, plain, told } from "./kit.js";
 import { Only } from "./marks.js";
-import { colored, Lines } from "./python.js";
+import { coloredFrom, Lines } from "./python.js";
 import { Lexer, Tokenizer } from "./vendor/marked.js";
 
 // What is longer, wider or nested deeper is shown as it was written: the library takes the square of it, or more.
@@ -45,9 +45,24 @@ function Link({ href, children }) {
   return leads ? html`<a href=${leads} title=${leads} target="_blank" rel="noopener noreferrer">${children}</a>` : html`<span>${children} (${href})</span>`;
 }
 
+// Code in chunks of lines: of one that grows, only the last is colored and laid out again.
+const CHUNK = 64;
+function Code({ text, isPython }) {
+  const kept = useRef([]), lines = text.split("\n"), chunks = [];
+  for (let at = 0, before = ""; at < lines.length; at += CHUNK) {
+    const own = lines.slice(at, at + CHUNK).join("\n"), old = kept.current[chunks.length];
+    const isSame = old && old.own === own && old.before === before, read = isSame || !isPython ? null : coloredFrom(before, plain(own));
+    const shown = () => html`<span class="chunk">${read ? html`<${Lines} rows=${read.lines.map((line) => ["", "", line])} />` : `${own}\n`}</span>`;
+    chunks.push(isSame ? old : { own, before, after: read ? read.after : "", shown: shown() });
+    before = chunks.at(-1).after;
+  }
+  kept.current = chunks;
+  return chunks.map(({ shown }) => shown);
+}
+
 const PYTHON = ["python", "py", "python3", "pycon"];
 function Block({ text, language }) {
-  const inside = PYTHON.includes(language) ? html`<${Lines} rows=${colored(plain(text)).map((line) => ["", "", line])} />` : text;
+  const inside = html`<${Code} text=${text} isPython=${PYTHON.includes(language)} />`;
   return html`<div class="block"><div class="head"><span class="grow cut">${language || "text"}</span><${Only} name="copy" label="Copy the code" onClick=${() => copy(text)} /></div><pre class=${PYTHON.includes(language) ? "source plain" : ""} tabindex="0" aria-label="Code"><code>${inside}</code></pre></div>`;
 }
 
@@ -79,22 +94,66 @@ function one(token, depth) {
   }
 }
 
-const lexed = (text) => new Reader({ gfm: true, tokenizer: new Tables() }).lex(text);
-
-function read(text) {
-  const whole = String(text ?? "");
-  if (whole.length > LONGEST) return html`<p>${whole}</p>`;
-  try { return many(lexed(whole), 0); } catch { return html`<p>${whole}</p>`; } // nested beyond what the library can take
+// A text that is longer is read in stretches, which end at an empty line, or else at the end of a line.
+const STRETCH = 12_000;
+function stretchOf(text) {
+  const cut = [/\n\n(?=\S)/g, /\n/g].map((end) => [...text.slice(0, STRETCH).matchAll(end)].at(-1)).find(Boolean);
+  return cut ? cut.index + cut[0].length : text.length;
+}
+function lexed(text) {
+  const tokens = [];
+  let rest = text;
+  for (; rest.length > LONGEST; rest = rest.slice(stretchOf(rest))) {
+    const end = stretchOf(rest), stretch = rest.slice(0, end);
+    tokens.push(...(end > STRETCH ? [{ type: "paragraph", raw: stretch, text: stretch }] : new Reader({ gfm: true, tokenizer: new Tables() }).lex(stretch)));
+  }
+  return rest ? [...tokens, ...new Reader({ gfm: true, tokenizer: new Tables() }).lex(rest)] : tokens;
 }
 
-// Of a text that grows, what stands before its last blocks is read once. A text that names its links at the end is read whole.
-const OPEN_BLOCKS = 3, NAMES_LINKS = /^ {0,3}\[[^\]\n]{1,200}\]:/m;
+// The blocks of a text. A fence at the beginning of a line is cut out first: code is not read, however long it is.
+const FENCE = /^(`{3,}|~{3,})([^\n`]*)$/gm;
+function blocksOf(text) {
+  const tokens = [];
+  let at = 0;
+  while (at < text.length) {
+    FENCE.lastIndex = at;
+    const open = FENCE.exec(text), before = text.slice(at, open ? open.index : text.length);
+    if (before) tokens.push(...lexed(before));
+    if (!open) break;
+    const from = open.index + open[0].length + 1, close = new RegExp(`^ {0,3}${open[1][0]}{${open[1].length},}[ \\t]*(?:\\n|$)`, "gm");
+    close.lastIndex = from;
+    const end = from < text.length ? close.exec(text) : null;
+    at = end ? end.index + end[0].length : text.length;
+    tokens.push({ type: "code", raw: text.slice(open.index, at), text: text.slice(from, end ? Math.max(from, end.index - 1) : text.length), lang: open[2].trim() });
+  }
+  return tokens;
+}
+
+// Links that are named at its end belong to the whole text.
+const NAMES_LINKS = /^ {0,3}\[[^\]\n]{1,200}\]:/m, MOST_READ = 4 * LONGEST;
+function read(text) {
+  const whole = String(text ?? "");
+  if (whole.length > MOST_READ) return html`<p>${whole}</p>`;
+  try { return many(whole.length <= LONGEST && NAMES_LINKS.test(whole) ? lexed(whole) : blocksOf(whole), 0); } catch { return html`<p>${whole}</p>`; } // nested beyond what the library can take
+}
+
+// Of a text that grows, what stands before its last blocks is read once, and so are the first items of a long list.
+const OPEN_BLOCKS = 3, LIST_ITEMS = 40;
+function split(tokens) {
+  const last = tokens.at(-1);
+  if (last && last.type === "list" && last.items.length > 2 * LIST_ITEMS) {
+    const items = last.items.slice(0, -LIST_ITEMS), raw = items.map((item) => item.raw).join("");
+    if (last.raw.startsWith(raw)) return { closed: [...tokens.slice(0, -1), { ...last, items, raw }], open: [{ ...last, items: last.items.slice(-LIST_ITEMS), start: last.ordered ? Number(last.start) + items.length : "", raw: last.raw.slice(raw.length) }] };
+  }
+  const closed = tokens.slice(0, -OPEN_BLOCKS);
+  return { closed, open: tokens.slice(closed.length) };
+}
 function readOn(text, { raw = "", blocks = [] }) {
-  if (text.length > LONGEST || NAMES_LINKS.test(text)) return { raw: "", blocks: [], value: read(text) };
+  if (text.length <= LONGEST && NAMES_LINKS.test(text)) return { raw: "", blocks: [], value: read(text) };
   const isMore = text.startsWith(raw), kept = isMore ? blocks : [], from = isMore ? raw.length : 0;
   try {
-    const tokens = lexed(text.slice(from)), closed = tokens.slice(0, -OPEN_BLOCKS), now = [...kept, ...many(closed, 0)];
-    return { raw: text.slice(0, from) + closed.map((token) => token.raw).join(""), blocks: now, value: [...now, ...many(tokens.slice(closed.length), 0)] };
+    const { closed, open } = split(blocksOf(text.slice(from))), now = [...kept, ...many(closed, 0)];
+    return { raw: text.slice(0, from) + closed.map((token) => token.raw).join(""), blocks: now, value: [...now, ...many(open, 0)] };
   } catch { return { raw: "", blocks: [], value: read(text) }; }
 }
 
@@ -109,15 +168,22 @@ const wordsIn = (node) => {
 const LONGEST_HEARD = 8_000;
 export const asWords = (text) => wordsIn(read(text.slice(0, LONGEST_HEARD)));
 
-// It is called with each piece that comes: what is not closed yet is read as far as it goes. What took long waits ten times as
-// long for the next reading, so that no text keeps the page from answering.
+// It is called with each piece that comes: what is not closed yet is read as far as it goes, and of a long text a stretch at a
+// time. What took long waits ten times as long for the next piece, so that no text keeps the page from answering.
+const BEGIN = { of: null, text: "", at: 0, began: 0, took: 0, value: null };
 export function Prose({ text }) {
-  const last = useRef({ text: null, at: 0, took: 0, value: null }), [, look] = useState(0);
-  const rest = text === last.current.text ? 0 : last.current.at + 10 * last.current.took - performance.now();
-  if (rest <= 0 && text !== last.current.text) {
-    const began = performance.now(), next = readOn(String(text ?? "").replace(/\r\n?/g, "\n"), last.current), at = performance.now();
-    last.current = { text, at, took: at - began, ...next };
+  const last = useRef(BEGIN), [, look] = useState(0), whole = String(text ?? "").replace(/\r\n?/g, "\n");
+  const isNew = whole !== last.current.of, more = isNew || last.current.text.length < whole.length;
+  const rest = more ? last.current.at + (isNew ? 10 : 2) * last.current.took - performance.now() : 0;
+  if (more && rest <= 0) {
+    const began = performance.now(), known = whole.startsWith(last.current.text) ? last.current.text.length : 0, now = whole.slice(0, known + STRETCH);
+    last.current = { of: whole, text: now, at: began, began, took: 0, ...readOn(now, last.current) };
   }
-  useEffect(() => { const timer = rest > 0 ? setTimeout(() => look((number) => number + 1), rest) : 0; return () => clearTimeout(timer); }, [text, rest > 0]);
+  useLayoutEffect(() => { // with what it took to draw it
+    const { began, text: read } = last.current, at = performance.now();
+    if (began) { last.current = { ...last.current, began: 0, took: at - began, at }; told.dispatchEvent(new Event("grew")); }
+    const timer = last.current.of !== whole || read.length < whole.length ? setTimeout(() => look((number) => number + 1), Math.max(0, rest)) : 0;
+    return () => clearTimeout(timer);
+  });
   return html`<div class="prose">${last.current.value}</div>`;
 }

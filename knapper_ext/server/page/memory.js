@@ -1,6 +1,6 @@
 // What an agent remembers: its blocks, and the sources that it was given.
 import { useEffect, useRef, useState } from "./vendor/preact.js";
-import { api, count, Fault, html, lines, part, plain, Sentence, Text, useDraft, useLoaded, when } from "./kit.js";
+import { api, base64, count, Fault, html, lines, part, plain, Sentence, Text, useDraft, useLoaded, when } from "./kit.js";
 
 export function Memory({ agent, beat }) { // with each look of the page
   const [document, fault] = useLoaded(`/agents/${part(agent)}/memory`, beat);
@@ -42,12 +42,6 @@ function Find({ agent }) {
 }
 
 const PIECE = 512 << 10;
-const base64 = (blob) => new Promise((done, failed) => {
-  const reader = new FileReader();
-  reader.onload = () => done(reader.result.slice(reader.result.indexOf(",") + 1));
-  reader.onerror = () => failed(reader.error);
-  reader.readAsDataURL(blob);
-});
 
 function Sources({ agent, beat }) {
   const path = `/agents/${part(agent)}/sources`;

@@ -20,18 +20,27 @@ function within(line) {
 }
 
 // The lines of a source, of which a docstring is one color, except for the examples in it.
-export function colored(text) {
-  let isDoc = false, isExample = false;
-  return text.split("\n").map((line) => {
+export const colored = (text) => coloredFrom("", text).lines;
+
+// The same from where another text ended: `before` and `after` say whether that was within a docstring, or an example in it.
+const DOC = "docstring", EXAMPLE = "example";
+export function coloredFrom(before, text) {
+  let isDoc = before !== "", isExample = before === EXAMPLE;
+  const lines = text.split("\n").map((line) => {
     const quotes = line.split(/"""|'''/).length - 1, was = isDoc;
     if (quotes % 2) isDoc = !isDoc;
     if (!was && !quotes) return within(line);
+    if (!was) { // it opens here, and may be closed on the same line
+      const [from, to] = [line.search(/"""|'''/), quotes % 2 ? line.length : Math.max(line.lastIndexOf('"""'), line.lastIndexOf("'''")) + 3];
+      return [...within(line.slice(0, from)), html`<span class="doc">${line.slice(from, to)}</span>`, ...within(line.slice(to))];
+    }
     const example = was && /^(\s*)(>>>|\.\.\.)(?= )/.exec(line);
     if (example) { isExample = true; return [example[1], html`<span class="doc">${example[2]}</span>`, ...within(line.slice(example[0].length))]; }
     if (was && isExample && line.trim() && !quotes) { isExample = false; return within(line); }
     isExample = false;
     return was ? [html`<span class="doc">${line}</span>`] : within(line);
   });
+  return { lines, after: isExample ? EXAMPLE : isDoc ? DOC : "" };
 }
 
 export const Lines = ({ rows }) => rows.map(([mark, kind, inside]) => html`<span class=${`line ${kind}`} data-line=${mark}>${inside}${"\n"}</span>`);

@@ -3,6 +3,7 @@ import { useState } from "./vendor/preact.js";
 import { conversationsOf, MAIN, useConversations } from "./conversations.js";
 import { api, changed, Fault, go, html, tell, to } from "./kit.js";
 import { Icon, Mark, Only } from "./marks.js";
+import { pauseAll } from "./spending.js";
 
 const ROOMS = [["Functions", "functions"], ["Growth", "growth"], ["Memory", "memory"], ["Settings", "settings"]];
 const THEME = "knapper-theme", DAY_S = 86_400;
@@ -37,7 +38,7 @@ function Talks({ agent, current, beat, asking }) {
 
 const stateOf = ({ running, paused }, asks) => (asks ? "waits for you" : paused ? "paused" : running ? "works" : "idle");
 
-export function Side({ room, agent, chosen, agents, approvals, status, beat, search }) {
+export function Side({ room, agent, chosen, agents, approvals, status, beat, search, reload }) {
   const [, redraw] = useState(0);
   const flip = () => { localStorage.setItem(THEME, isDark() ? "light" : "dark"); setTheme(); redraw((number) => number + 1); };
   const begin = () => api(conversationsOf(agent), "POST", {}).then((made) => go("Chat", agent, made.id), (error) => tell(error.message));
@@ -50,5 +51,5 @@ export function Side({ room, agent, chosen, agents, approvals, status, beat, sea
     <div class="side-list"><ul>${ROOMS.map(item)}${approvals.length > 0 && html`<li><a class="item" href=${to("Approvals")} aria-current=${room === "Approvals" ? "page" : undefined} title="Alt+Q"><${Icon} name="hand" /><span>Questions</span><span class="tail waits">${approvals.length}</span></a></li>`}</ul>
       <h2><a href=${to("Agents")} aria-current=${room === "Agents" ? "page" : undefined}>Agents</a></h2><ul>${agents.map((row) => html`<li key=${row.name}><a class="item" href=${to("Chat", row.name)} aria-current=${row.name === agent && room === "Chat" && !current ? "true" : undefined}><span class=${`dot ${asks(row.name) ? "asks" : row.running ? "on" : ""}`}></span><span class="mono cut">${row.name}</span><span class="tail">${stateOf(row, asks(row.name))}</span></a></li>`)}</ul>
       <${Talks} key=${agent} agent=${agent} current=${current} beat=${beat} asking=${asks(agent)} /></div>
-    <div class="foot"><span class="dim cut">${status ? `${status.workspace} · sandbox ${status.sandbox}` : ""}</span></div></nav>`;
+    <div class="foot">${status && status.paused !== null && html`<span class="row line-row"><span class="hand grow">Paused: nothing runs by itself</span><button type="button" onClick=${() => pauseAll("resume").then(reload, (error) => tell(error.message))}>Resume</button></span>`}<a class="dim" href=${to("Settings", "spending")}>Spending and caps</a><span class="dim cut">${status ? `${status.workspace} · sandbox ${status.sandbox}` : ""}</span></div></nav>`;
 }

@@ -12,9 +12,9 @@ import pytest
 
 from agent_core.api import agent_host
 from agent_core.base.errors import AgentBusy
-from agent_core.runtime.programs import repeated_programs
 from agent_core.storage import SaveAgent
 from knapper_ext.openai_api import chat_threads
+from knapper_ext.tending.upkeep import repeated_programs
 from sandbox import Sandbox
 from tests.agents.groups import Cast, group_file, playing
 from tests.kit import Ask, Expect, Fail, Repeat, Say, ScriptedModel, Wanted, contains, shows
@@ -90,7 +90,7 @@ async def test_the_cap_of_an_agent_counts_histories_without_a_name_also_after_it
     served: Serve,
 ) -> None:
     server = await served([Repeat(Say("Hello."))], spending__agent_requests=2)
-    codes = []
+    codes: list[bool] = []
     for model in ("main", "main@fruit", "main", "main@fruit"):
         body = {"model": model, "messages": [user(f"Hello {len(codes)}")]}
         codes.append((await server.client.post(CHAT, json=body)).status_code == 200)

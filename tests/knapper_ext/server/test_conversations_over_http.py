@@ -11,10 +11,10 @@ import pytest
 from agent_core.api.identity import SCOPES
 from agent_core.api.operations import OfConversation
 from agent_core.client.client import Client, HttpWire, connect
-from agent_core.runtime.programs import repeated_programs
 from agent_core.workspace.forgetting import ForgetRequest, Forgetting
 from knapper_ext.openai_api import chat_threads
 from knapper_ext.server.app import OPERATIONS
+from knapper_ext.tending.upkeep import repeated_programs
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
 from tests.kit.waiting import until
 from tests.knapper_ext.server.conftest import Serve, end_of, ends
@@ -143,7 +143,11 @@ async def test_a_long_message_says_where_it_is_whole(served: Serve) -> None:
     assert f"&count=1&conversation={id}]" in read["messages"][0]["cut"]
 
 
-BODIES: Final[Json] = {"post": {"text": "hello"}, "choose_model": {"name": "other"}}
+BODIES: Final[Json] = {
+    "post": {"text": "hello"},
+    "edit_waiting": {"text": "hello"},
+    "choose_model": {"name": "other"},
+}
 PARTS: Final = {"event": "none", "seq": "1", "agent": "main"}
 THROUGH: Final = [row for row in OPERATIONS if issubclass(row.query, OfConversation)]
 """Those on an agent, with a conversation in the query: a new one is attacked as well."""

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from agent_core.client.client import Client, ConnectionLost, HttpWire, connect
-from agent_core.operations.operation import OPERATIONS, Opens
+from agent_core.operations.operation import Opens, operations_of
 from agent_core.views.function_view import source_lines
 from agent_core.views.styled_lines import coloured, line, plain
 from knapper.prompt.conversation import Conversation
@@ -91,7 +91,7 @@ async def test_each_face_calls_the_body_of_an_operation_once(
     asks = Ask(Wanted("function_history", {"function_name": NAME}))
     server = await served([asks, Say("It was created.")] if face is _model else [])
     await server.save("words.py", VOWELS)
-    history = OPERATIONS["functions"]["history"]
+    history = operations_of("functions")["history"]
     calls: list[str] = []
     body = history.body
 
@@ -111,7 +111,7 @@ async def test_a_prompt_elsewhere_asks_what_an_operation_asks_before_it(
 ) -> None:
     server = await served([])
     await server.save("words.py", VOWELS)
-    delete = OPERATIONS["functions"]["delete"]
+    delete = operations_of("functions")["delete"]
     question = delete.asks
     assert question is not None
     asked: list[str] = []
@@ -212,7 +212,7 @@ async def test_lines_of_a_server_with_anything_in_them_are_shown_or_told(
 
 @pytest.mark.parametrize(
     "verb",
-    [verb for verb, one in OPERATIONS["functions"].items() if one.opens is Opens.READABLE],
+    [verb for verb, one in operations_of("functions").items() if one.opens is Opens.READABLE],
 )
 @pytest.mark.parametrize(
     "flags", [pytest.param([], id="text"), pytest.param(["--json"], id="json")]
@@ -228,7 +228,7 @@ async def test_an_operation_shows_the_same_here_and_over_a_server(
         "here": ["-C", str(server.workspace.root)],
         "there": ["--server", server.url, "--token", server.key],
     }
-    words = ["functions", verb, *OPERATIONS["functions"][verb].try_it, *flags]
+    words = ["functions", verb, *operations_of("functions")[verb].try_it, *flags]
     shown = {}
     for place, options in places.items():
         code = await asyncio.to_thread(main, [*options, *words])

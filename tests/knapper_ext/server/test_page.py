@@ -454,7 +454,7 @@ async def test_a_question_is_answered_where_it_is_asked_and_once(served: Serve) 
         await card.get_by_role("button", name="Once").wait_for()
         assert "fetch from example.org" in await card.inner_text()
         buttons = await card.get_by_role("button").all_inner_texts()
-        assert buttons == ["Once", "Always", "No", "No, with a word"]
+        assert buttons == ["Once", "Always", "No", "Never", "No, with a word"]
         assert await card.locator("button.strong").count() == 0
         await card.get_by_role("button", name="Once", disabled=False).wait_for()
         await view.keyboard.press("Alt+q")
@@ -1410,8 +1410,11 @@ async def test_every_room_fits_the_screen_and_is_usable_by_a_screen_reader(
         await send(view, "Read titles.")
         await view.locator("nav .waits").first.wait_for(state="attached")
         broken = []
-        tabs = [f"Functions/double/{tab}" for tab in ("evidence", "versions", "calls", "reach")]
-        for room in (*ROOMS, "Functions/double", *tabs, "Functions/+"):
+        tabs = [
+            f"Functions/double/{tab}" for tab in ("evidence", "versions", "calls", "stop", "reach")
+        ]
+        parts = [f"Settings/{part}" for part in ("spending", "keys", "grants", "mcp")]
+        for room in (*ROOMS, "Functions/double", *tabs, "Functions/+", *parts, "Agents/+"):
             await go(view, room)
             await settled(view, seen)
             assert await view.evaluate("document.documentElement.scrollWidth <= innerWidth"), room

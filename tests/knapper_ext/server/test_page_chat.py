@@ -141,3 +141,29 @@ async def test_a_result_of_three_megabytes_a_text_from_right_to_left_and_a_long_
         await view.locator(".side a", has_text="Growth").click()
         await view.locator("main.Growth").wait_for()
         assert seen == []
+
+
+@in_browser
+async def test_a_message_that_waits_is_taken_back_to_edit_and_others_say_from_where_they_are(
+    served: Serve,
+) -> None:
+    server = await served([Say("It goes on.", pause_s=1), Say("heard two and three")])
+    anna = await server.as_("anna", "chat")
+    async with page(server) as (view, seen):
+        await anna.post("/api/v1/agents/main/messages", json={"text": "one"})
+        await view.locator(".said.user", has_text="from anna").wait_for()
+        await send(view, "twoo")
+        waits = view.locator(".said.unread", has_text="twoo")
+        await waits.hover()
+        await waits.get_by_role("button", name="Take back").click()
+        await waits.wait_for(state="detached")
+        assert await view.get_by_role("textbox", name="Message to main").input_value() == "twoo"
+        await view.get_by_role("textbox", name="Message to main").fill("two and three")
+        await view.keyboard.press("Enter")
+        await answered(view, "heard two and three")
+        assert "twoo" not in str([request.body for request in server.model.requests])
+        own = view.locator(".said.user", has_text="two and three")
+        assert "from" not in await own.inner_text()
+        await view.reload()
+        await view.locator(".said.user", has_text="from anna").wait_for()
+        assert seen == []

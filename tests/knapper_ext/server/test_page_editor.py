@@ -235,3 +235,29 @@ async def test_two_windows_that_edit_one_function_are_told_and_the_second_save_s
         assert "n + n" in await source_of(server)
         assert "2 * n" in await other.get_by_label("Yours").locator(".added").inner_text()
         assert [text for text in seen if "409" not in text] == []
+
+
+SCROLLED = """(() => { const box = document.querySelector('.mirror').shadowRoot.querySelector('.cm-scroller');
+  return [box.scrollLeft, box.scrollWidth - box.clientWidth]; })()"""
+
+
+@in_browser
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_a_finding_that_opens_moves_no_line_and_is_no_wider_than_what_is_seen(
+    served: Serve, width: int
+) -> None:
+    server = await served([])
+    await double(server)
+    wrong = DOUBLE.strip().replace("n * 2", "n + missing").replace(" the ", " ")
+    async with page(server, width) as (view, seen):
+        await opened(view)
+        await write(view, wrong.replace("        4\n", f"        '{'long' * 3}'\n"))
+        await view.locator(".found").first.wait_for()
+        assert await view.evaluate(SCROLLED) == [0, 0]
+        await view.locator(".found code").first.evaluate(
+            "(code) => { code.textContent = 'long '.repeat(60); }"
+        )
+        assert await view.evaluate(SCROLLED) == [0, 0]
+        await view.locator(CONTENT).evaluate("(content) => content.scrollIntoView()")
+        assert await view.evaluate(SCROLLED) == [0, 0]
+        assert seen == []

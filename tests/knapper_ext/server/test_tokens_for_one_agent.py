@@ -119,6 +119,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "args": '{"text": "a"}',
     "arguments": '{"text": "a"}',
     "call": "shout('a')",
+    "typed": "continue",
     "version": "1",
     "note": "It has a hole.",  # it is told to whoever calls the function
     "where": "both",
@@ -300,6 +301,7 @@ async def _planted(server: Served) -> dict[str, tuple[str, ...]]:
         "label": ("human", "plan"),
         "event": (posted.json()["event"],),
         "seq": (str(steps[-1]["seq"]),),
+        "number": ("1",),
         "call": tuple(str(call["call"]) for call in calls),
         "id": (questions[0]["id"],),
         "turn": (questions[0]["turn"],),

@@ -5,11 +5,14 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from agent_core import Workspace
 from agent_core.api.agent_host import JournalTail, Listening, event_stream, opened_rooms
 from agent_core.base import events
+from agent_core.client.client import Client, HttpWire
 from agent_core.storage import prepare_state_dir
-from agent_core.workspace.runner import ring
+from agent_core.storage.folder import ring
 from agent_core.workspace.state_store import opened_state
 from sandbox import Sandbox
 from tests.kit import Ask, Fail, Repeat, Say, ScriptedModel, Wanted
@@ -292,3 +295,45 @@ async def test_a_conversation_that_is_read_while_turns_end_is_as_of_one_number(
     async with asyncio.TaskGroup() as tasks:
         for work in (fail_often, *[read_often] * 4):
             tasks.create_task(work())
+
+
+@pytest.mark.parametrize(
+    ("window", "alone", "turns"),
+    [
+        pytest.param("token", None, 2, id="a-token-begins-its-own"),
+        pytest.param("token", False, 1, id="unless-it-joins"),
+        pytest.param("page", None, 1, id="the-page-joins"),
+        pytest.param("page", True, 2, id="unless-it-is-alone"),
+    ],
+)
+async def test_a_message_during_a_turn(
+    served: Serve, window: str, alone: bool | None, turns: int
+) -> None:
+    first = [Ask(Wanted("count_vowels", {"text": "a"}), pause_s=0.1), Say("One.")]
+    server = await served([*first, *([Say("Two.")] if turns > 1 else [])])
+    await server.save("letters.py", VOWELS)
+    client = server.client if window == "token" else await server.logged_in()
+    began = asyncio.create_task(server.frames(lambda frames: bool(written(frames))))
+    await server.client.post(MESSAGES, json={"text": "first"})
+    await began
+    said = {"text": "second"} if alone is None else {"text": "second", "alone": alone}
+    posted = await client.post(MESSAGES, json=said, headers={"Origin": server.url})
+    assert posted.status_code == 202
+    kinds = [data["type"] for _, data in await server.frames(ends(turns)) if data]
+    assert kinds.count("turn_started") == turns
+    shown = (await server.client.get(MESSAGES)).json()["messages"]
+    assert [row["text"] for row in shown if row["kind"] == "user"] == ["first", "second"]
+
+
+async def test_the_output_of_a_client_is_its_own_turn_alone(served: Serve) -> None:
+    server = await served([Say("One. " * 20, pause_s=0.02), Say("Two.")])
+    async with Client(HttpWire(server.url, server.key)) as client:
+        await server.client.post(MESSAGES, json={"text": "first"})
+        await server.frames(
+            lambda frames: any(data and data["type"] == "text" for _, data in frames)
+        )
+        heard = [event async for event in client.turn("second")]
+    assert [event.message for event in heard if isinstance(event, events.TurnStarted)] == ["second"]
+    assert [event.reply for event in heard if isinstance(event, events.TurnEnded)] == ["Two."]
+    assert not any(isinstance(event, events.Text) and "One" in event.text for event in heard)
+    assert len({event.turn for event in heard if event.turn}) == 1
