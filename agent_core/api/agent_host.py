@@ -521,15 +521,16 @@ class AgentHost:
         if self.is_running(name) and name in self._agents:
             await self._agents[name].interrupt()
             return True
-        page = await read_page(self._store, name, count=1, is_newest=True, with_removed=True)
-        is_open = any(
-            work.line == name and work.is_running for work in await self._store.open_work()
-        )
-        if is_open and page.entries:
-            await self._store.cancel(
-                page.entries[-1].turn
-            )  # the process that runs it notices at its next entry
-        return is_open and bool(page.entries)
+        event = await self._store.running_event(name)
+        turn = await self._store.turn_of(event, name) if event else None
+        if turn is None:
+            return False
+        feed = await LiveReader.connect(self._store.place, name, asyncio.Event())
+        if feed is not None:
+            feed.end_turn()
+            feed.close()
+        await self._store.cancel(turn)  # else the process that runs it notices at its next entry
+        return True
 
     async def interrupt_all(self, agent: str) -> bool:
         """End the running turns of all conversations of an agent, and return whether there was one."""

@@ -320,3 +320,16 @@ def test_an_openai_client_has_its_own_conversation_and_the_same_functions(
     beside: Beside, deed: Callable[[Beside, str], None]
 ) -> None:
     deed(beside, "openai")
+
+
+def test_the_page_ends_a_turn_that_a_prompt_began(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "SLOW_S", 8)
+    page = beside.page()
+    beside.owner.line("slow one")
+    beside.owner.wait_for("heard slow")
+    ended = page.post("/api/v1/agents/main/interrupt?conversation=main")
+    assert ended.json() == {"interrupted": True}
+    beside.owner.wait_for("nterrupted")
+    assert "to its end" not in beside.owner.scrolled()

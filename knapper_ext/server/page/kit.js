@@ -189,7 +189,7 @@ export function useLoaded(asked, beat = "") {
 }
 
 // Of a long conversation a window is drawn, which follows the scrolling; at its end it stays at the end.
-const DRAWN = 120, STEP = 40, NEAR = 400;
+const DRAWN = 120, STEP = 40, NEAR = 400, ACTED_MS = 1000;
 export function useWindow(box, entries, earlier, below = 0) {
   const place = useRef(null), [, redraw] = useState(0); // where the window ends; null: at the end of all
   const isLoading = useRef(false), before = useRef({ length: 0, first: "" });
@@ -198,7 +198,7 @@ export function useWindow(box, entries, earlier, below = 0) {
   if (place.current !== null && first !== before.current.first && more > 0) place.current += more; // what came before the rest moves the window with it
   before.current = { length: entries.length, first };
   const last = place.current, to = last === null ? entries.length : Math.min(last, entries.length), from = Math.max(0, to - DRAWN);
-  const held = useRef(null); // the first entry in sight and where it stood: browsers hold nothing in place at the very top
+  const seen = useRef({ top: 0, height: 0, acted: 0 }), held = useRef(null); // the first entry in sight and where it stood: browsers hold nothing in place at the very top
   useLayoutEffect(() => {
     if (!box.current) return;
     if (last === null) box.current.scrollTop = box.current.scrollHeight;
@@ -212,12 +212,26 @@ export function useWindow(box, entries, earlier, below = 0) {
     told.addEventListener("grew", grew);
     return () => told.removeEventListener("grew", grew);
   }, []);
+  useEffect(() => {
+    const acted = () => { seen.current.acted = Date.now(); }, kinds = ["wheel", "touchmove", "pointerdown", "keydown"];
+    for (const kind of kinds) addEventListener(kind, acted, { passive: true });
+    return () => { for (const kind of kinds) removeEventListener(kind, acted); };
+  }, []);
+  useEffect(() => { // what is drawn later than it is placed, a question, a turned phone: at the end it stays at the end
+    if (!box.current) return;
+    const sizes = new ResizeObserver(() => { if (place.current === null && box.current) box.current.scrollTop = box.current.scrollHeight; });
+    for (const one of [box.current, ...box.current.children]) sizes.observe(one);
+    return () => sizes.disconnect();
+  }, [entries, last, below]);
   const scrolled = () => {
     if (!box.current) return;
     const edge = box.current.getBoundingClientRect().top, node = [...box.current.querySelectorAll(":scope > .said, :scope > .call, :scope > .card, :scope > .made")].find((one) => one.getBoundingClientRect().bottom > edge);
     held.current = node ? { node, top: node.getBoundingClientRect().top } : null;
     const { scrollTop, scrollHeight, clientHeight } = box.current, below = scrollHeight - scrollTop - clientHeight;
-    if (to === entries.length) setLast(below < 40 ? null : to);
+    // Away from the end goes who scrolls, and nobody because of what is drawn anew above or below.
+    const isUp = scrollTop < seen.current.top && (scrollHeight === seen.current.height || Date.now() - seen.current.acted < ACTED_MS);
+    Object.assign(seen.current, { top: scrollTop, height: scrollHeight });
+    if (to === entries.length && (below < 40 || isUp)) setLast(below < 40 ? null : to);
     if (scrollTop < NEAR && from > 0) setLast(Math.max(DRAWN, to - STEP));
     else if (below < NEAR && to < entries.length) setLast(to + STEP);
     else if (scrollTop < NEAR && from === 0 && !isLoading.current && earlier) {

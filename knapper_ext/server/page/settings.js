@@ -17,11 +17,11 @@ function useRan(words, beat) {
 
 function Grants({ beat, reload }) {
   const [listed, fault, again] = useLoaded("/grants", beat), [wanted, setWanted] = useState("");
-  const rows = (listed ? listed.grants : []).filter((row) => `${row.function} ${JSON.stringify(row.grants)}`.toLowerCase().includes(wanted.toLowerCase()));
+  const rows = (listed ? listed.grants : []).filter((row) => `${row.name} ${JSON.stringify(row.grants)}`.toLowerCase().includes(wanted.toLowerCase()));
   const revoke = (name, kind, item, value) => api(`/grants/${part(name)}/revoke`, "POST", { grants: { [kind]: value } }).then(() => { tell(`${kind} ${item} of ${name} was revoked.`); again(); reload(); }, (error) => tell(error.message));
   return html`<section class="section"><div class="head"><h2 class="grow">In force</h2><label><span class="unseen">Filter the grants</span><input type="search" placeholder="Filter" value=${wanted} onInput=${({ target }) => setWanted(target.value)} /></label></div><${Fault} text=${fault} />
     ${listed && rows.length === 0 && html`<p class="dim">Nothing was granted.</p>`}
-    <ul class="list">${rows.flatMap((row) => each(row.grants).map(([kind, item, value]) => html`<li key=${`${row.function} ${kind} ${item}`}><a class="mono" href=${to("Functions", row.function, "reach")}>${row.function}</a><span class="grow"><code>${kind}</code> ${plain(item)}${row.changed && html` <span class="dim">not in force: ${plain(row.changed)}</span>`}</span><button type="button" class="quiet danger" onClick=${() => revoke(row.function, kind, item, value)} aria-label=${`Revoke ${kind} ${item} of ${row.function}`}>Revoke</button></li>`))}</ul></section>`;
+    <ul class="list">${rows.flatMap((row) => each(row.grants).map(([kind, item, value]) => html`<li key=${`${row.name} ${kind} ${item}`}><a class="mono" href=${to("Functions", row.name, "reach")}>${row.name}</a><span class="grow"><code>${kind}</code> ${plain(item)}${row.changed && html` <span class="dim">not in force: ${plain(row.changed)}</span>`}</span><button type="button" class="quiet danger" onClick=${() => revoke(row.name, kind, item, value)} aria-label=${`Revoke ${kind} ${item} of ${row.name}`}>Revoke</button></li>`))}</ul></section>`;
 }
 
 // Who allowed what, when and on which text; what still holds is taken back in its row.

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from tests.kit import Ask, Expect, Say, Wanted, contains
 
 from .conftest import Serve
-from .test_page import HOSTILE, go, in_browser, page, said_in, send, talk
+from .test_page import FETCHES, HOSTILE, go, in_browser, page, said_in, send, talk
 from .test_what_the_page_asks import DOUBLE, WRONG, create
 
 CALLS = [Wanted("double", {"n": number}) for number in range(5)]
@@ -166,4 +168,42 @@ async def test_a_message_that_waits_is_taken_back_to_edit_and_others_say_from_wh
         assert "from" not in await own.inner_text()
         await view.reload()
         await view.locator(".said.user", has_text="from anna").wait_for()
+        assert seen == []
+
+
+@in_browser
+@pytest.mark.parametrize("width", [390, 1280])
+async def test_a_conversation_opens_at_its_end_with_the_question_in_sight(
+    served: Serve, width: int
+) -> None:
+    long = "\n\n".join(f"Paragraph {n} of an answer. " * 6 for n in range(8))
+    server = await served(
+        [*(Say(long) for _ in range(20)), create(FETCHES, "page_title"), Say("Made.")]
+    )
+    agent = await server.workspace.agent()
+    for number in range(20):
+        await agent.ask(f"Tell me more, {number}.")
+    await agent.aclose()
+    async with page(server, width) as (view, seen):
+        await send(view, "Read titles.")
+        last = view.locator(".log .asking").get_by_role("button").last
+        await last.wait_for()
+        for _ in range(2):
+            await view.reload()
+            await last.wait_for()
+            await view.wait_for_function(
+                "() => { const log = document.querySelector('.log');"
+                " return log.scrollHeight - log.scrollTop - log.clientHeight < 2; }"
+            )
+            assert await last.evaluate(
+                "(one) => one.getBoundingClientRect().bottom"
+                " <= document.querySelector('.dock').getBoundingClientRect().top"
+            )
+        await view.set_viewport_size({"width": width - 60, "height": 700})
+        await view.wait_for_function(
+            "() => { const log = document.querySelector('.log');"
+            " return log.scrollHeight - log.scrollTop - log.clientHeight < 2; }"
+        )
+        await view.locator(".log .asking").get_by_role("button", name="Once").click()
+        await answered(view, "Made.")
         assert seen == []
