@@ -365,11 +365,14 @@ async def _pending(asked: Asked) -> list[PendingQuestion]:
 
 
 async def _asks(asked: Asked) -> list[tuple[str, FunctionQuestion]]:
-    """Return the pending questions of functions in turns of agents that the token may see, oldest first."""
+    """Return the pending questions of functions in conversations that the token may read, oldest first.
+
+    One about a grant says what a function may reach. The words of a function are of the conversation.
+    """
     asks = list[tuple[str, FunctionQuestion]]()
-    for row in await asked.workspace.store.pending_questions():
+    for row in await asked.workspace.store.pending_questions(asked.identity.reader):
         question = FunctionQuestion.from_row(row)
-        if question is not None and await asked.rooms.concerns(row.agent, asked.identity):
+        if question is not None and await asked.rooms.shows(row.agent, asked.identity):
             asks.append((row.agent, question))
     return asks
 

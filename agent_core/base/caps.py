@@ -15,6 +15,8 @@ SCOPES: Final = ("turn", "conversation", "agent", "day", "unattended")
 """What is added up. `unattended` is the day's part that nobody watches."""
 KINDS: Final = ("tokens", "requests", "money")
 CAPS: Final = tuple(f"{scope}_{kind}" for scope in SCOPES for kind in KINDS)
+AMOUNT_LIMIT: Final = 1e15
+"""Of anything that is counted: a larger one is a slip, or meant to break something."""
 WARNED_AT: Final = 0.8  # share of a cap
 _WHOSE: Final = {
     "turn": "this turn",

@@ -3,10 +3,10 @@
 They fail closed: 0 means 0, the remainder is checked before each request, and a child also spends from its parents.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from .caps import AMOUNT_LIMIT
 from .errors import ConfigError
 from .matching import did_you_mean
 from .records import dataclass, field, replace
@@ -55,15 +55,15 @@ class SpendingLimits:
             if not (
                 isinstance(value, int | float)
                 and not isinstance(value, bool)
-                and math.isfinite(value)
-                and value >= 0
+                and 0 <= value <= AMOUNT_LIMIT
                 and (key not in _WHOLE or value == int(value))
             ):
                 kind = "a whole number" if key in _WHOLE else "a number"
                 shown = one_line(str(value), 80)
                 fix = "Write 0 for none at all, or leave it out for no limit of its own."
                 raise ConfigError(
-                    f"{where}: the limit `{key}` cannot be {shown}: it is {kind} from 0.", fix=fix
+                    f"{where}: the limit `{key}` cannot be {shown}: it is {kind} from 0 to 10^15.",
+                    fix=fix,
                 )
         return cls(**table, where=where)
 

@@ -44,6 +44,21 @@ async def one_at_a_time(work: Callable[P, T], *args: P.args, **named: P.kwargs) 
     return await asyncio.get_running_loop().run_in_executor(_lane, run)
 
 
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:  # Any: nothing is sent to it
+    """Return the result of work that no cancellation cuts off: a canceled caller leaves when it is done."""
+    task = asyncio.ensure_future(work)
+    cancellation: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancellation = error
+    if cancellation is None or task.cancelled():
+        return task.result()
+    task.exception()  # its caller is not there to hear of it
+    raise cancellation
+
+
 async def results_of(
     work: Callable[[Item], Awaitable[T]], items: Sequence[Item], at_once: int
 ) -> list[T]:

@@ -12,14 +12,22 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from sandbox.wire.lines import bare_lines
 from sandbox.wire.strict_json import OF_A_FILE, Malformed, read_toml
 
 from . import extensions
-from .caps import Cap, caps_in_force
+from .caps import AMOUNT_LIMIT, Cap, caps_in_force
 from .clock import zone_named
 from .errors import SettingsError
 from .gone import GONE, MOVED, with_moved, without_gone
@@ -61,7 +69,16 @@ Zone: TypeAlias = Annotated[str, AfterValidator(_known_zone)]
 class SettingsSection(BaseModel):
     """A table of the settings file; unknown keys are errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, str_max_length=2_000)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, str_max_length=2_000, allow_inf_nan=False
+    )
+
+    @field_validator("*")
+    @classmethod
+    def _is_countable(cls, value: object) -> object:
+        if isinstance(value, int | float) and abs(value) > AMOUNT_LIMIT:
+            raise PydanticCustomError("number", "a number up to 10^15")
+        return value
 
 
 _LONGEST_TEXT: Final = 100_000
@@ -136,10 +153,15 @@ class ModelPrice(SettingsSection):
         None, ge=0, description="For what it had read already; as input if unset."
     )
 
+    @property
+    def for_cached(self) -> float:
+        """For what it had read already."""
+        return self.input if self.cached is None else self.cached
+
     def of(self, *, prompt: int, cached: int, completion: int) -> float:
         """Return what these tokens cost, in US dollars; the `prompt` includes the `cached` ones."""
-        known = self.input if self.cached is None else self.cached
-        return ((prompt - cached) * self.input + cached * known + completion * self.output) / 1e6
+        read = (prompt - cached) * self.input + cached * self.for_cached
+        return (read + completion * self.output) / 1e6
 
 
 class NamedModel(SettingsSection):
@@ -544,7 +566,10 @@ class SpendingSettings(SettingsSection):
         None, ge=0, description="Dollars of one agent, since ever, where the price is known."
     )
     day_tokens: int | None = Field(
-        None, ge=0, description="Tokens of a day, which begins at midnight in the time zone `zone`."
+        None,
+        ge=0,
+        description="Tokens of a day, which begins at midnight: by this machine's time zone, or by `zone` in a variable"
+        " or a flag.",
     )
     day_requests: int | None = Field(None, ge=0, description="Requests to a model of a day.")
     day_money: float | None = Field(
@@ -666,6 +691,10 @@ class Settings(BaseModel):
     _models_from: Path | None = PrivateAttr(default=None)
     _plain: tuple[ModelSettings, Path | None] | None = PrivateAttr(default=None)
 
+    # The tables `[models.NAME]` whose price only the workspace's file says, and whether only it says the time zone.
+    _priced_in_file: frozenset[str] = PrivateAttr(default=frozenset())
+    _is_zone_of_file: bool = PrivateAttr(default=False)
+
     agent: str = Field("main", pattern=_AGENT, description="The agent that `run` talks to.")
     instructions: str | None = Field(
         None,
@@ -691,7 +720,7 @@ class Settings(BaseModel):
     zone: Zone | None = Field(
         None,
         description="Time zone of the workspace, such as `Europe/Berlin`, in which a day begins at midnight; unset:"
-        " this machine's.",
+        " this machine's. The day of a cap begins by it only where a variable or a flag says it.",
     )
     runner: RunnerSettings = RunnerSettings()
     spending: SpendingSettings = SpendingSettings()
@@ -703,6 +732,16 @@ class Settings(BaseModel):
         """Return the caps on spending that hold; `kept` are those that the user set with `knapper cap`."""
         of_file, own = self._caps or ({}, self.spending.amounts())
         return caps_in_force(own, kept, of_file, SpendingSettings().amounts(all_of_them=True))
+
+    @property
+    def zone_of_caps(self) -> str | None:
+        """The time zone of a cap's day: a file that travels with the folder must not begin another day."""
+        return None if self._is_zone_of_file else self.zone
+
+    @property
+    def priced_in_file(self) -> frozenset[str]:
+        """The tables `[models.NAME]` whose price came with the folder, which only raises what a cap counts."""
+        return self._priced_in_file
 
     @property
     def policy(self) -> Policy:
@@ -794,6 +833,9 @@ def load(
     mine = with_moved(without_gone(mine, by_hand), by_hand)
     try:
         settings = Settings(**_merge(file, mine))
+        caps = [
+            SpendingSettings(**_section(values, "spending")).amounts() for values in (file, mine)
+        ]
     except ValidationError as error:
         raise _explain(error) from error
     _check_offered("sandbox.level", settings.sandbox.level, OWN_LEVELS, extensions.LEVELS)
@@ -811,11 +853,18 @@ def load(
     if "url" in _section(file, "storage") and "url" not in _section(mine, "storage"):
         settings._storage_from = root
     settings._models_from = root if "models" in file else None
-    caps = [SpendingSettings(**_section(values, "spending")).amounts() for values in (file, mine)]
+    settings._is_zone_of_file = "zone" in file and "zone" not in mine
+    settings._priced_in_file = _priced(file) - _priced(mine)
     settings._caps = (caps[0], caps[1]) if any(caps) else None
     return (
         settings.using(settings.model.name) if settings.model.name in settings.models else settings
     )
+
+
+def _priced(values: Mapping[str, Any]) -> frozenset[str]:
+    """Return the tables `[models.NAME]` with a price."""
+    models = _section(values, "models")
+    return frozenset(name for name in models if "price" in _section(models, name))
 
 
 def _check_offered(key: str, value: str, own: Sequence[str], hook: str) -> None:

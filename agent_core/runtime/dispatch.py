@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from agent_core.access.grants import Denied
+from agent_core.access.grants import Denied, Permit
 from agent_core.base.matching import nearest
 from agent_core.base.messages import Call
 from agent_core.base.offload import aside
@@ -306,6 +306,7 @@ class WorkspaceFunctions(ToolSource):
         states = service.states(turn.id, keeps=not turn.policy.only_reads)
         outcome: CallOutcome
         missing, was_refused = "", False
+        decision: Permit | Denied | None = None
         near = dict.fromkeys(record.size_notes())
         debugging = self._sandbox.debugging
         watch = Watch(debugging, slot=await _shared_slot(turn, debugging, snapshot))
@@ -315,47 +316,50 @@ class WorkspaceFunctions(ToolSource):
                 decision = await service.granting.during(record.approvals).permit(
                     function, snapshot, flow=record.flow, arguments=arguments
                 )
-                if isinstance(decision, Denied):
-                    return await record.close(Refused(decision.text), decision.text)
-                async with self._slots:
-                    await record.begin(function.version, reaches=bool(decision.grants))
-                    granting = service.granting.during(record.approvals)
-                    if self._blocks is not None:
-                        record.memory = FunctionMemoryApi(self._blocks, turn.agent, turn.id)
-                    asks = CallQuestions(turn.questions.queue.rows, turn, record)
-                    requests = WorkerApi(
-                        self._sandbox,
-                        snapshot,
-                        record.tell_progress,
-                        granting,
-                        memory=record.memory,
-                        states=states,
-                        watch=watch,
-                        on_output=record.tell_printed,
-                        did=record.did,
-                        asks=asks,
-                        near=near,
-                        on_reach=record.note_reach,
-                        flow=record.flow,
-                        key=record.key,
-                    )
-                    try:
-                        outcome = asks.ending_of(await requests.run(function, arguments, decision))
-                    finally:
-                        record.stood += granting.stood + asks.stood
-                    missing, was_refused = (
-                        requests.lacking(outcome, decision),
-                        requests.was_refused(outcome),
-                    )
-                    for name, large in large_of(arguments).items():
-                        requests.note_size(f"The argument `{name}` of `{function.name}`", large)
-                    if isinstance(outcome, Returned):
-                        requests.note_size(f"The result of `{function.name}`", outcome.value)
+                if not isinstance(decision, Denied):
+                    async with self._slots:
+                        await record.begin(function.version, reaches=bool(decision.grants))
+                        granting = service.granting.during(record.approvals)
+                        if self._blocks is not None:
+                            record.memory = FunctionMemoryApi(self._blocks, turn.agent, turn.id)
+                        asks = CallQuestions(turn.questions.queue.rows, turn, record)
+                        requests = WorkerApi(
+                            self._sandbox,
+                            snapshot,
+                            record.tell_progress,
+                            granting,
+                            memory=record.memory,
+                            states=states,
+                            watch=watch,
+                            on_output=record.tell_printed,
+                            did=record.did,
+                            asks=asks,
+                            near=near,
+                            on_reach=record.note_reach,
+                            flow=record.flow,
+                            key=record.key,
+                        )
+                        try:
+                            outcome = asks.ending_of(
+                                await requests.run(function, arguments, decision)
+                            )
+                        finally:
+                            record.stood += granting.stood + asks.stood
+                        missing, was_refused = (
+                            requests.lacking(outcome, decision),
+                            requests.was_refused(outcome),
+                        )
+                        for name, large in large_of(arguments).items():
+                            requests.note_size(f"The argument `{name}` of `{function.name}`", large)
+                        if isinstance(outcome, Returned):
+                            requests.note_size(f"The result of `{function.name}`", outcome.value)
         except StopRequested:
             outcome = InterruptedCall()
         finally:
             watch.close()
             record.stood += watch.notes.stood
+        if isinstance(decision, Denied):  # not above: an interruption there would answer it again
+            return await record.close(Refused(decision.text), decision.text)
         size, seconds = max(answers.size_of(outcome), len(record.call.arguments)), record.seconds()
         writes = await aside(
             size,

@@ -105,8 +105,8 @@ class Ledger:
         self._caps: tuple[Cap, ...] = ()
 
     def since(self, at: float) -> float:
-        """Return when the day of a moment began in the workspace's time zone."""
-        return midnight(at, self._settings.zone)
+        """Return when the day of a moment began, as far as caps go."""
+        return midnight(at, self._settings.zone_of_caps)
 
     async def spent_today(self, caps: Sequence[Cap]) -> dict[str, float]:
         """Return what is spent and reserved of the caps of a day, by their names."""
@@ -166,7 +166,7 @@ class Ledger:
                 verdict, is_first = await self.store.reserve(row, self.since, decide)
         if verdict.stopped is not None:
             raise _stop(verdict.stopped, verdict.spent)
-        if is_first and row.payer.told is not None and self._prices.of(row.model) != NO_PRICE:
+        if is_first and row.payer.told is not None and self._prices.for_cap(row.model) != NO_PRICE:
             own = next((cap for cap in caps if cap.scope == "unattended"), None)
             if own is not None:
                 await row.payer.told.warn(*_first_unattended(own))
@@ -185,7 +185,7 @@ class Ledger:
             if cap.is_set or spent >= WARNED_AT * cap.most:
                 rest = max(cap.most - spent - reserved, 0)
                 verdict.left.append(f"{cap.share(rest)} for {cap.whose}")
-            if cap.kind == "money" and self._prices.of(row.model) is None:
+            if cap.kind == "money" and self._prices.for_cap(row.model) is None:
                 verdict.uncounted.append(cap)
         return not verdict.waits, verdict
 
@@ -206,7 +206,7 @@ class Ledger:
         return sum(self._cost(use) for use in uses)
 
     def _cost(self, use: ModelUse) -> float:
-        price = self._prices.of(use.model)
+        price = self._prices.for_cap(use.model)
         if price is None:
             return 0.0
         if use.is_open:

@@ -138,6 +138,7 @@ _KEEPS: Final = "create_function"
 _LOSS_NOTICE: Final = (
     "None of its variables is kept: they are too many or too large, or it did not stop in time."
 )
+_NOT_IN_A_PLAN: Final = "This turn is a plan, so your next program does not have its variables."
 _LIKE: Final = f"It is much like a program that ran before: {_KEEPS}(…, from_program=true) keeps it as a function."
 _OPENING: Final = ("read_text", "list_folder")  # the starters that open what a path names
 _MAX_REASON_CHARS: Final = 200  # characters of what a program says of a variable that is not kept
@@ -527,21 +528,30 @@ class Programs:
         inner = lambda name, rows: _whole(self.answers(run, name, rows), run.turn)  # noqa: E731 - it is given once
         given, gone = self._given(program.code, kept)
         outcome: CallOutcome
+        refusal = ""
         try:
             async with turn.ending.interruption:
-                if refusal := await self._approve(run, program):
-                    return await record.close(Refused(refusal), refusal)
-                with contextlib.closing(await self._files(run, program)) as files:
-                    handler = _handler(functions, inner, files)
-                    job = _job(
-                        self._sandbox, program.code, functions, handler, run.key, run.began, given
-                    )
-                    job = replace(job, on_output=record.tell_printed)
-                    outcome = _sound(await self._sandbox.run(job, places=files.places))
-                    if run.flow.is_out:
-                        turn.work.folders = NOTHING
+                refusal = await self._approve(run, program)
+                if not refusal:
+                    with contextlib.closing(await self._files(run, program)) as files:
+                        handler = _handler(functions, inner, files)
+                        job = _job(
+                            self._sandbox,
+                            program.code,
+                            functions,
+                            handler,
+                            run.key,
+                            run.began,
+                            given,
+                        )
+                        job = replace(job, on_output=record.tell_printed)
+                        outcome = _sound(await self._sandbox.run(job, places=files.places))
+                        if run.flow.is_out:
+                            turn.work.folders = NOTHING
         except StopRequested:
             outcome = Unknown() if turn.resumes_later else InterruptedCall()  # it resumes later
+        if refusal:  # not above: an interruption there would answer it again
+            return await record.close(Refused(refusal), refusal)
         return await self._close(
             run, outcome, {name: kept[name] for name in kept if name not in gone}, given, gone
         )
@@ -808,15 +818,15 @@ class Programs:
                 lines.append(_LOSS_NOTICE)
             elif claimed:
                 left = _left_values(claimed, kept, given)
-                entries += _kept_entries(left, kept, gone)
-                lines += _new_names(left, kept)
+                entries, names = _what_is_kept(run, left, kept, gone)
+                lines += names
             told = map(visible, [*lines, *run.near])
             whole = "\n".join(filter(None, [again, text, *told, *self._facts(run), debugged]))
             return await record.close(outcome, whole, entries=entries)
         value, left = outcome.value["value"], _left_values(outcome.value["kept"], kept, given)
         text, seen = await aside(1, _value_text, outcome), _seen_calls(outcome.value["seen"])
-        entries += _kept_entries(left, kept, gone)
-        lines = [*_gone_names(gone), *_new_names(left, kept, run.loop_names), *run.near]
+        entries, names = _what_is_kept(run, left, kept, gone, run.loop_names)
+        lines = [*_gone_names(gone), *names, *run.near]
         if isinstance(value, Large):
             lines += filter(
                 None,
@@ -1016,6 +1026,19 @@ def _kept_in(entry: Entry) -> dict[str, Kept]:
             with suppress(ProtocolError):  # a part of it was forgotten
                 kept[name] = read_row(value)
     return kept
+
+
+def _what_is_kept(
+    run: ProgramRun,
+    left: Mapping[str, Kept],
+    kept: Mapping[str, Kept],
+    gone: Sequence[str],
+    loop_names: Collection[str] = (),
+) -> tuple[list[Entry], list[str]]:
+    """Return the entry of the names that a program leaves, and lines about them."""
+    if run.turn.policy.only_reads:
+        return [], [_NOT_IN_A_PLAN] if left != kept else []
+    return _kept_entries(left, kept, gone), _new_names(left, kept, loop_names)
 
 
 def _kept_entries(

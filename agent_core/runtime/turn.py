@@ -15,6 +15,7 @@ from agent_core.access.grants import NOTHING, Answered, ApprovalQueue, Approvals
 from agent_core.base import events
 from agent_core.base.limits import NAMES, Allowance, SpendingLimits
 from agent_core.base.messages import SEND
+from agent_core.base.offload import to_its_end
 from agent_core.base.policy import DEFAULT, Policy
 from agent_core.base.receipt import Fact, Receipt
 from agent_core.base.records import dataclass, field, replace
@@ -448,32 +449,36 @@ class Turn:
     ) -> None:
         """Store entries atomically with the writes, then add them to the history and tell the listeners of them.
 
-        Usage and facts noted since the last append are stored before them.
+        Usage and facts noted since the last append are stored before them. A cancellation takes effect when all of it
+        is done: the turn must know what the store has, or it would take its own entries for those of another process.
         """
         if self.style.packs:
             entries = [self._pack(entry) for entry in entries]
+        async with self.journal.lock:
+            await to_its_end(self._append(entries, writes, takes))
+
+    async def _append(
+        self, entries: Sequence[Entry], writes: Sequence[Write], takes: Sequence[str]
+    ) -> None:
         journal = self.journal
-        async with journal.lock:
-            unwritten = [*journal.unwritten] if entries else []
-            entries = self._with_step([*unwritten, *entries])
-            appended = await self.store.append(
-                self.id, self.attempt, journal.n, entries, writes=writes, takes=takes
-            )
-            journal.n, journal.waits, journal.shared = appended.n, appended.waits, appended.shared
-            if appended.cancelled:
-                self.ending.interruption.request()
-            del journal.unwritten[: len(unwritten)]
-            journal.started.update(
-                call.call_id for _, call in read_all(events.CallStarted, entries)
-            )
-            for entry in entries:
-                self.work.facts.take(entry)
-            journal.last = appended.last or journal.last
-            for seq, entry in enumerate(entries, appended.last - len(entries) + 1):
-                self.history.take(entry, self.id, seq)
-                for event in journal.fold.of(entry, seq):
-                    if not isinstance(event, events.Text | events.Thought):  # told in pieces before
-                        self.emit(event)
+        unwritten = [*journal.unwritten] if entries else []
+        entries = self._with_step([*unwritten, *entries])
+        appended = await self.store.append(
+            self.id, self.attempt, journal.n, entries, writes=writes, takes=takes
+        )
+        journal.n, journal.waits, journal.shared = appended.n, appended.waits, appended.shared
+        if appended.cancelled:
+            self.ending.interruption.request()
+        del journal.unwritten[: len(unwritten)]
+        journal.started.update(call.call_id for _, call in read_all(events.CallStarted, entries))
+        for entry in entries:
+            self.work.facts.take(entry)
+        journal.last = appended.last or journal.last
+        for seq, entry in enumerate(entries, appended.last - len(entries) + 1):
+            self.history.take(entry, self.id, seq)
+            for event in journal.fold.of(entry, seq):
+                if not isinstance(event, events.Text | events.Thought):  # told in pieces before
+                    self.emit(event)
 
     def _with_step(self, entries: list[Entry]) -> list[Entry]:
         """Return the entries; if they are the first of a step, one of them names it for whoever is told of them."""
@@ -505,6 +510,9 @@ class Turn:
             shown = implied.to_json()
             end = {name: value for name, value in end.items() if shown[name] != value}
         await self.append([*entries, receipt_entry(whole.receipt, **end)])
+        await to_its_end(self._close(state, posts, writes))
+
+    async def _close(self, state: str, posts: Sequence[Post], writes: Sequence[Write]) -> None:
         await self.store.finish(self.id, self.attempt, state, posts=posts, writes=writes)
         last = self.journal.last | (1 << N_BITS) - 1
         for event in self.journal.fold.end(EndedTurn(self.id, state, last, 0.0)):

@@ -278,7 +278,7 @@ _ALL_OF_AN_AGENT = (
     "delete from seen where agent = ?",
     "delete from question where agent = ?",
     "delete from made where agent = ?",
-    "update spent set line = '' where agent = ?",  # what it spent stays spent
+    "update spent set line = ?1 || '/' where agent = ?1",  # what it spent stays spent, also by the next of its name
     "delete from approval where function = 'agent:' || ?",  # of the folders that its functions may read
     "delete from agent where name = ?",
     f"delete from entry where seq in ({_TURN_ENTRIES})",  # noqa: S608  (our own text)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from agent_core.base.events import GrantAnswered, GrantAsked
 from agent_core.base.records import dataclass
 
+from .conversation_store import lines_closed_to
 from .journal import read_entry
 from .subject import Entry, Removal, Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, change, perform, query
@@ -145,15 +146,22 @@ class ApprovalStore(Tables):
         return [question for _, question in dropped]
 
     @query
-    def pending_questions(self, session: SqlSession) -> list[QuestionRow]:
-        """Return the questions that nobody has answered, oldest first."""
+    def pending_questions(self, session: SqlSession, token: str | None = None) -> list[QuestionRow]:
+        """Return the questions that nobody has answered, oldest first.
+
+        With a `token`, those of conversations that are private to another one are left out.
+        """
         rows = session.all(
-            "select id, agent, turn, question, asked_at, seal from question where decision is null order by seq"
+            "select q.id, q.agent, q.turn, q.question, q.asked_at, q.seal, t.line from question q"
+            " left join turn t on t.id = q.turn where q.decision is null order by q.seq"
         )
+        agents = set[str]() if token is None else {agent for _, agent, *_ in rows}
+        closed = {line for agent in agents for line in lines_closed_to(session, agent, token)}
         return [
             QuestionRow(id, agent, turn, parse_row(text, dict), asked_at)
-            for id, agent, turn, text, asked_at, seal in rows
-            if is_signed(session.sealer, seal, "question", id, agent, turn, text)
+            for id, agent, turn, text, asked_at, seal, line in rows
+            if line not in closed
+            and is_signed(session.sealer, seal, "question", id, agent, turn, text)
         ]
 
     @change

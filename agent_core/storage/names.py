@@ -39,6 +39,12 @@ def agent_of(line: str) -> AgentName:
     return AgentName(Line(line.partition("/")[0]))
 
 
+def paying_line(line: str) -> str:
+    """Return the line that spending is counted to: a history that a program sent is its agent's."""
+    agent, mark, id = agent_of(line).partition(HISTORY)
+    return f"{agent}/{mark}{id}" if mark else line
+
+
 def is_main(line: str) -> bool:
     """Return whether a line is that of an agent's main conversation."""
     return "/" not in line

@@ -13,7 +13,7 @@ from agent_core.base.records import dataclass, field, replace
 
 from .call_store import owners_given
 from .inbox import Inbound
-from .names import agent_of
+from .names import agent_of, paying_line
 from .subject import Removal, Write, dump, is_signed, parse_row, sign
 from .tables import SqlSession, Tables, change, perform, query
 
@@ -86,7 +86,7 @@ class SpentRow:
     @property
     def agent(self) -> str:
         """The agent whose turn it was of; "" if none."""
-        return agent_of(self.payer.line)
+        return agent_of(paying_line(self.payer.line))
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +312,8 @@ def _seen_by(scope: SpentScope) -> tuple[int, str, int, str]:
 
 def _sums(session: SqlSession, scope: str, payer: Payer, begun: float) -> list[ModelUse]:
     """Return what was spent in a scope that this payer is in."""
-    key = {"turn": payer.turn, "conversation": payer.line, "agent": agent_of(payer.line)}.get(
-        scope, begun
-    )
+    line = paying_line(payer.line)
+    key = {"turn": payer.turn, "conversation": line, "agent": agent_of(line)}.get(scope, begun)
     if key == "":
         return []
     alive = session.clock.now() - _DEAD_S
@@ -332,7 +331,7 @@ def _insert(session: SqlSession, row: SpentRow, *, beat: float | None) -> None:
         row.id,
         row.at,
         payer.turn,
-        payer.line,
+        paying_line(payer.line),
         payer.is_unattended,
         row.model,
         row.prompt,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic, NoReturn, TypeAlias, TypeVar, get_type_hints
 
+from agent_core.base.caps import AMOUNT_LIMIT
 from agent_core.base.errors import ConfigError
 from agent_core.base.limits import SpendingLimits
 from agent_core.base.matching import Wildcard, look, names_by_look, nearest
@@ -468,7 +469,9 @@ _KINDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "<class 'bool'>": ("true or false", lambda value: isinstance(value, bool)),
     "<class 'int'>": (
         "a whole number from 0",
-        lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+        lambda value: (
+            isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= AMOUNT_LIMIT
+        ),
     ),
     "tuple[str, ...]": (
         "a list of texts",

@@ -413,7 +413,8 @@ class Workspace:
             read_again = None if given else partial(load, root, flags)
 
             def open_models() -> "ModelOpener":
-                book = ledger.Ledger(store, settings, prices.Prices(root, settings.models), clock)
+                known = prices.Prices(root, settings.models, settings.priced_in_file)
+                book = ledger.Ledger(store, settings, known, clock)
                 return model_opener.ModelOpener(
                     root, settings, environment, read_again, ledger=book, is_typed=is_typed
                 )

@@ -10,6 +10,7 @@ import pytest
 
 from agent_core.base import events
 from agent_core.base.clock import Clock
+from agent_core.base.policy import Growth, Mode, Policy
 from agent_core.storage import open_store
 from tests.kit import Ask, Fail, Repeat, Say, ScriptedModel, Seen, Step, Wanted
 from tests.kit.desk import another, ended, of
@@ -54,6 +55,43 @@ async def test_a_member_hears_what_was_said_since_it_spoke_and_by_whom(
     assert any(text.startswith("[from: coder] Two. @planner") for text in said)
     assert not any("[from: planner]" in text and "One." in text for text in said)
     assert sum("Two. @planner" in text for text in said) == 1
+
+
+COUNTS = '''\
+def is_over(self, said: list[str]) -> bool:
+    """Return whether it is over, and count how often that was asked.
+
+    Args:
+        said: What was said.
+    """
+    self.state["asked"] = self.state.get("asked", 0) + 1
+    return len(said) > 9
+'''
+
+
+@pytest.mark.parametrize(("mode", "growth"), [("plan", "off"), ("plan", "on"), ("ask", "on")])
+async def test_the_turns_of_members_have_the_policy_of_the_groups_turn(
+    tmp_path: Path, scripted: START, mode: Mode, growth: Growth
+) -> None:
+    lines = iter(["One. @coder", "Two. DONE"])
+    cast = Cast(lambda *_: next(lines))
+    (tmp_path / "functions").mkdir()
+    (tmp_path / "functions" / "counts.py").write_text(COUNTS)
+    rules = 'stop = { text = "DONE", function = "function is_over" }'
+    async with team(tmp_path, scripted(playing(cast)), rules) as group:
+        group.policy = Policy(mode=mode, growth=growth)
+        assert ended(await talk(group, "@planner, what would you do?")).reason == "replied"
+    store = open_store(tmp_path / ".knapper" / "state.db", clock=Clock())
+    try:
+        first = [(await store.history(name))[0].payload for name in ("planner", "coder")]
+        counts = await store.states("is_over")
+    finally:
+        await store.close()
+    given = [Policy.from_json(payload["policy"]) for payload in first]
+    assert [(policy.mode, policy.growth) for policy in given] == [(mode, growth)] * 2
+    offered = ["create_function" in seen.functions for _, seen in cast.heard]
+    assert offered == [growth == "on"] * 2
+    assert bool(counts) == (mode != "plan")
 
 
 async def test_a_model_is_asked_at_most_once_a_turn_and_its_name_counts(

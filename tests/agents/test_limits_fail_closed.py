@@ -10,6 +10,8 @@ from agent_core.base.limits import Allowance, SpendingLimits
 NONE: tuple[tuple[object, str], ...] = (
     ({"steps": -1}, "`steps` cannot be -1"),
     ({"cost": float("inf")}, "`cost` cannot be inf"),
+    ({"cost": float("nan")}, "`cost` cannot be nan"),
+    ({"tokens": 10**400}, "`tokens` cannot be 1000"),
     ({"steps": True}, "`steps` cannot be True"),
     ({"hops": 2.5}, "`hops` cannot be 2.5"),
     ({"step": 3}, "Did you mean `steps`?"),

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,6 +16,7 @@ from agent_core.base.clock import Clock
 from agent_core.base.errors import SettingsError
 from agent_core.base.events import Event, TurnEnded, Warned
 from agent_core.base.settings import load
+from agent_core.model.prices import Prices
 from agent_core.runtime.agent import Agent, Origin
 from agent_core.runtime.taken_up import JOB
 from agent_core.storage import DropCap, PauseAll, ResumeAll, SetBeat, SetCap, SpentRow
@@ -196,6 +197,12 @@ def test_a_file_narrows_what_a_variable_says_and_never_widens_it(
     [
         ("[spending]\nday_tokens = -1\n", "spending.day_tokens"),
         ("[spending]\nday_token = 1\n", "day_tokens"),
+        (f"[spending]\nday_tokens = 1{400 * '0'}\n", "spending.day_tokens"),
+        (f"[spending]\nday_money = 1{400 * '0'}\n", "spending.day_money"),
+        ("[spending]\nday_money = nan\n", "spending.day_money"),
+        ("[spending]\nday_money = inf\n", "spending.day_money"),
+        (f"[turn]\nmax_steps = 1{400 * '0'}\n", "turn.max_steps"),
+        ("[models.m]\nprice = { input = nan, output = 1.0 }\n", "models.m.price.input"),
         ('zone = "Mars/Base"\n', "a time zone such as"),
         ('zone = "../../etc/passwd"\n', "a time zone such as"),
     ],
@@ -206,6 +213,44 @@ def test_a_cap_or_zone_that_cannot_be_is_refused_by_name(
     (tmp_path / "knapper.toml").write_text(text)
     with pytest.raises(SettingsError, match=said):
         load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("prices.toml", '[models]\n"gpt-4o" = { input = 0.0, output = 0.0 }\n'),
+        ("prices.toml", '[models]\n"openai/gpt-4o-2024-08-06" = { input = 0.0, output = 0.0 }\n'),
+        ("knapper.toml", '[models."gpt-4o"]\nprice = { input = 1e-300, output = 0.0 }\n'),
+        ("knapper.toml", '[models.x]\nname = "gpt-4o"\nprice = { input = 0.0, output = 0.0 }\n'),
+    ],
+)
+async def test_a_price_that_came_with_the_folder_widens_no_cap_on_money(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    dated = "openai/gpt-4o-2024-08-06"
+    flags = {"model__name": dated, "spending__day_money": 0.05}
+    reply = Say("Yes.", usage=(10_000, 2_000))  # $0.045
+    with scripted([Repeat(reply)], models=(dated,)) as model:
+        async with workspace_at(tmp_path, Time(1e9), model, **flags) as workspace:
+            how = await reasons(await workspace.agent(), 3)
+    assert how == ["replied", "replied", "limits"]
+
+
+def test_the_users_own_price_is_the_one_that_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = '[models."gpt-4o"]\nprice = { input = 0.5, output = 0.5 }\n'
+    (tmp_path / "knapper.toml").write_text(table)
+    of_file = load(tmp_path)
+    built_in = Prices(tmp_path).of("gpt-4o")
+    assert Prices(tmp_path, of_file.models, of_file.priced_in_file).for_cap("gpt-4o") == built_in
+    own = '{"gpt-4o": {"price": {"input": 1.0, "output": 1.0}}}'
+    monkeypatch.setenv("KNAPPER_MODELS", own)
+    mine = load(tmp_path)
+    price = Prices(tmp_path, mine.models, mine.priced_in_file).for_cap("gpt-4o")
+    assert price is not None
+    assert (price.input, price.output) == (1.0, 1.0)
 
 
 async def test_the_users_own_caps_hold_at_once_and_a_strangers_row_does_not(
@@ -364,6 +409,23 @@ async def test_a_change_of_the_zone_changes_what_counts_to_the_day(
         flags = {"zone": zone, "spending__day_tokens": 1_000}
         async with workspace_at(tmp_path, time, model, **flags) as workspace:
             assert await reasons(await workspace.agent(), 1) == how
+
+
+async def test_the_zone_in_the_workspaces_file_begins_no_other_day_of_a_cap(
+    tmp_path: Path,
+) -> None:
+    now = datetime(2026, 11, 29, 14, 30).astimezone()  # by this machine's time
+    zone = f"Etc/GMT-{(24 - now.astimezone(UTC).hour) % 24}"
+    assert 0 <= now.astimezone(ZoneInfo(zone)).hour < 1, "there a day has just begun"
+    time = Time(now.timestamp() - 3_600)
+    with scripted([Repeat(PLAIN)]) as model:
+        async with workspace_at(tmp_path, time, model) as workspace:
+            await reasons(await workspace.agent(), 1)
+        (tmp_path / "knapper.toml").write_text(f'zone = "{zone}"\n')
+        time.at += 3_600
+        flags = {"spending__day_tokens": 1_000}
+        async with workspace_at(tmp_path, time, model, **flags) as workspace:
+            assert await reasons(await workspace.agent(), 1) == ["limits"]
 
 
 @pytest.mark.parametrize("day", ["2026-03-29", "2026-10-25"])

@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import closing
+
+import apsw
 
 from agent_core.base.clock import Clock
-from agent_core.base.events import CallStarted, Event, Text, TurnStarted
+from agent_core.base.events import CallStarted, Event, FunctionAsked, Progress, Text, TurnStarted
 from agent_core.base.messages import Answer, Assistant, User
 from agent_core.storage import open_store
 from tests.conftest import OpenDesk
 from tests.kit import Ask, Expect, Say, Stall, Wanted, contains
-from tests.kit.desk import Desk, ended
+from tests.kit.desk import Desk, ended, of, outcomes
 
 SLEEPER = '''\
 import time
@@ -113,4 +116,41 @@ async def test_a_turn_that_another_process_cancelled_ends_at_its_next_entry(
             await other.cancel(event.turn)
     await other.close()
     assert ended(events).reason == "interrupted"
+    assert ended(await desk.say("Still there?")).reply == "Back."
+
+
+SLOW_TO_ASK = '''\
+import time
+
+
+def ask_late(self) -> str:
+    """Say how far it is, and ask a moment later."""
+    self.progress(1, 2)
+    time.sleep(0.5)
+    self.progress(2, 2)
+    return self.ask("Now?", default="yes", after=0)
+'''
+
+
+async def test_an_entry_that_was_stored_while_its_waiter_was_canceled_is_the_turns_own(
+    at_desk: OpenDesk,
+) -> None:
+    desk = await at_desk([Ask(Wanted("ask_late")), Say("Back.")])
+    await desk.save("late.py", SLOW_TO_ASK)
+    state = desk.workspace.root / ".knapper" / "state.db"
+    loop = asyncio.get_running_loop()
+    events = []
+    with closing(apsw.Connection(str(state))) as other:
+        async for event in desk.agent.turn("Go."):
+            events.append(event)
+            if isinstance(event, Progress) and event.done == 1:
+                other.execute("begin immediate")  # the question will wait in the store's thread
+            elif isinstance(event, Progress):
+                loop.call_later(0.7, lambda: loop.create_task(desk.agent.interrupt()))
+                loop.call_later(1.2, other.execute, "rollback")
+    assert ended(events).reason == "interrupted"
+    journal = await desk.workspace.store.load(ended(events).turn)
+    stored = [entry for entry in journal if entry.kind == FunctionAsked.type]
+    assert len(of(FunctionAsked, events)) == len(stored)
+    assert len(outcomes(events)) == 1
     assert ended(await desk.say("Still there?")).reply == "Back."

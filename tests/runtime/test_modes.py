@@ -165,6 +165,23 @@ async def test_a_plan_writes_keeps_and_makes_nothing(at_desk: OpenDesk) -> None:
     assert "returned" in outcomes(events)  # a state is there for the call, and ends with it
 
 
+@pytest.mark.parametrize("code", ["secret = len('made in a plan')\n1", "secret = 14\n1 / 0"])
+async def test_a_plan_keeps_no_names_of_its_programs(at_desk: OpenDesk, code: str) -> None:
+    programs = [Wanted("run_program", {"code": text}) for text in ("own = 7", code, "own")]
+    kept, in_plan, then = [Ask(program) for program in programs]
+    use = Ask(Wanted("run_program", {"code": "secret"}))
+    desk = await at_desk([kept, Say("1."), in_plan, then, Say("2."), use, then, Repeat(Say("3."))])
+    await desk.say("Keep one.")
+    before = await desk.workspace.store.history(desk.agent.line, kinds=("kept",))
+    desk.agent.policy = Policy(mode="plan")
+    assert answers(await desk.say("What would you do?"))[-1] == "7"
+    assert await desk.workspace.store.history(desk.agent.line, kinds=("kept",)) == before
+    desk.agent.policy = None
+    later = await desk.say("Do it.")
+    assert outcomes(later)[0] == "refused"
+    assert answers(later)[1] == "7"
+
+
 async def test_a_plan_reads_and_ends_with_what_it_would_have_to_reach(at_desk: OpenDesk) -> None:
     expecting = {"read": ["data/"], "network": ["api.example.org"], "why": "to sum them up"}
     reads = [Wanted("size_1", {"name": "a.txt"}), Wanted("expect_reach", expecting)]

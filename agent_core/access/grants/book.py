@@ -9,7 +9,6 @@ reappears is requested again. The file is checked before every call, which costs
 import asyncio
 import getpass
 import json
-import math
 import os
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
@@ -255,7 +254,7 @@ def _value(key: str, value: object) -> Any:  # Any: the stored form of the key's
     if key in KINDS and isinstance(value, list):
         items = [written(key, item) for item in value]
         return None if None in items else items
-    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
     match key:
         case "seconds" if number and 0 < value <= _MOST_SECONDS:  # type: ignore[operator]  # checked to be a number
             return value

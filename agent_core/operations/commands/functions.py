@@ -559,10 +559,13 @@ async def answer(
     """
     from agent_core.access.grants import Decision
     from agent_core.functions.asking import ID_LEAST, FunctionQuestion
+    from agent_core.storage import is_history
 
-    for row in await door.workspace.store.pending_questions():
+    for row in await door.workspace.store.pending_questions(door.token):
         own = FunctionQuestion.from_row(row)
         is_seen = door.owners is None or row.agent in door.owners
+        if door.token is not None and is_history(row.agent):
+            continue  # whose it is, POST /approvals/ID knows
         if (
             own is not None
             and own.id.startswith(question)

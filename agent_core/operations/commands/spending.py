@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import click
 
-from agent_core.base.caps import CAPS, WARNED_AT, Cap
+from agent_core.base.caps import AMOUNT_LIMIT, CAPS, WARNED_AT, Cap
 from agent_core.base.clock import day_of, midnight
 from agent_core.base.errors import UsageError
 from agent_core.base.late import LateModule
@@ -40,7 +40,6 @@ USUAL_CAP: Final = "usual"
 _MESSAGE_CHARS: Final = 40  # characters of a message
 _KEY_CHARS: Final = 36  # of an id
 _ROW_COST: Final = 40  # characters, as `aside` counts
-CAP_LIMIT: Final = 1e15
 CostBy = Annotated[
     str, Word(" ".join(GROUPINGS), click.Choice(GROUPINGS), "[day|agent|conversation|turn]")
 ]
@@ -73,7 +72,7 @@ async def cost(door: Door, by: CostBy = "day", *, last: int, agent: OfAgent) -> 
 async def _costs(state: "WorkspaceState", door: Door, by: str, last: int, agent: str) -> Result:
     store = state.store
     settings = state.settings
-    known = prices.Prices(state.root, settings.models)
+    known = prices.Prices(state.root, settings.models, settings.priced_in_file)
     table = spending.CostTable(known)
     scope = await _seen(door, store, agent)
     if by == "day":
@@ -215,7 +214,7 @@ def _amount(name: str, text: str) -> float | None:
         amount = float(text.replace(",", "").replace("_", "").removeprefix("$"))
     except ValueError:
         amount = -1.0
-    if not (0 <= amount < CAP_LIMIT) or (not name.endswith("_money") and amount != int(amount)):
+    if not (0 <= amount <= AMOUNT_LIMIT) or (not name.endswith("_money") and amount != int(amount)):
         raise UsageError(
             f"A cap cannot be {one_line(text, 60)}.",
             fix="Give a number from 0 (which allows nothing), `none` or `usual`.",

@@ -18,10 +18,11 @@ from agent_core.base.messages import System, User
 from agent_core.base.offload import aside
 from agent_core.base.records import dataclass, field, replace
 from agent_core.base.untrusted import one_line
+from agent_core.functions.service import Author
 from agent_core.memory.recall import argument
 from agent_core.model.request import FunctionShown, Request
 from agent_core.storage import Post, Store
-from agent_core.storage.inbox import HEARD
+from agent_core.storage.inbox import HEARD, POLICY
 from agent_core.storage.journal import (
     MessageEntry,
     NoticeEntry,
@@ -182,7 +183,7 @@ class GroupLoop:
             return None
         try:
             async with turn.ending.interruption:
-                is_over = await self.advice(name, floor, plan.policy.tail_chars)
+                is_over = await self.advice(name, floor, plan.policy.tail_chars, turn)
         except NoAdvice as error:
             await turn.warn(f"`{name}` did not say whether to stop: {error}.")
             return None
@@ -194,16 +195,21 @@ class GroupLoop:
             member = await self._member(name)
             since = floor.said[floor.spoken[name] + 1 :]
             recent = since[len(since) - len(tail(since, _HEARD_CHARS)) :]
+            # What a turn of the group may not, its members' turns may not; which of the posts begins one is not known.
+            policy = member.policy_now.narrowed(turn.policy)
+            shared = {} if policy == member.policy_now else {POLICY: policy.to_json()}
             posts = []
             for speech in recent:
                 key = f"{plan.name}:{speech.seq}"  # always the same, so that a speech reaches a member only once
                 heard_text = speech.text[:_HEARD_CHARS]
                 if speech.by == USER:
-                    posts.append(Post(name, "message", {"text": heard_text}, key=key))
+                    posts.append(Post(name, "message", {"text": heard_text, **shared}, key=key))
                 else:
                     text = marked(speech.by, heard_text)[:_HEARD_CHARS]
-                    posts.append(Post(name, HEARD, {"text": text, "speaker": speech.by}, key=key))
-            heard = [*posts, Post(name, "system", {"text": plan.introduction(name)})]
+                    told = {"text": text, "speaker": speech.by, **shared}
+                    posts.append(Post(name, HEARD, told, key=key))
+            introduction = {"text": plan.introduction(name), **shared}
+            heard = [*posts, Post(name, "system", introduction)]
             try:
                 async with aclosing(
                     member.turn(
@@ -224,8 +230,8 @@ class GroupLoop:
             )
         return self._members[name]
 
-    async def advice(self, name: str, floor: Floor, most: int) -> object:
-        """Return a grown function's answer about who speaks next or whether to stop.
+    async def advice(self, name: str, floor: Floor, most: int, turn: Turn) -> object:
+        """Return a grown function's answer about who speaks next or whether to stop, by the policy of the turn.
 
         It gets those of the arguments `names`, `said` and `last` that it accepts.
 
@@ -245,7 +251,8 @@ class GroupLoop:
         }
         try:
             async with asyncio.timeout(_POLICY_S):
-                report = await self._functions.call(name, takes)
+                author = Author(approvals=turn.approvals)
+                report = await self._functions.call(name, takes, author=author)
         except TimeoutError:
             raise NoAdvice(f"it took longer than {_POLICY_S:g} s") from None
         except KnapperError as error:
@@ -296,7 +303,7 @@ class _Outside:
     plan: GroupPlan
 
     async def function(self, name: str, floor: Floor, most: int) -> object:
-        return await self.loop.advice(name, floor, most)
+        return await self.loop.advice(name, floor, most, self.turn)
 
     async def model(self, question: SpeakerQuestion) -> str:
         try:

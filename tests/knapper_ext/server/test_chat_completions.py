@@ -21,7 +21,7 @@ from tests.kit import Ask, Expect, Fail, Repeat, Say, ScriptedModel, Wanted, con
 from tests.kit.desk import VOWELS
 from tests.kit.waiting import until
 
-from .conftest import Serve, Served, server
+from .conftest import Serve, Served, end_of, server
 from .programs import client, has_no, has_once, reply, user
 from .test_the_api import READS
 
@@ -84,6 +84,22 @@ async def test_a_named_conversation_goes_on_by_its_name_and_a_repeated_request_i
         pieces = [chunk.choices[0].delta.content or "" async for chunk in stream]
     assert "".join(pieces) == "One two three four."
     assert len(await histories(server)) == 2
+
+
+async def test_the_cap_of_an_agent_counts_histories_without_a_name_also_after_it_is_made_anew(
+    served: Serve,
+) -> None:
+    server = await served([Repeat(Say("Hello."))], spending__agent_requests=2)
+    codes: list[bool] = []
+    for model in ("main", "main@fruit", "main", "main@fruit"):
+        body = {"model": model, "messages": [user(f"Hello {len(codes)}")]}
+        codes.append((await server.client.post(CHAT, json=body)).status_code == 200)
+    assert codes == [True, True, False, False]
+    assert len(server.model.requests) == 2
+    delete = lambda: server.client.delete("/api/v1/agents/main")  # noqa: E731
+    await until(delete, lambda answer: answer.status_code < 300)  # the last turn may still end
+    assert end_of(await server.said("Hello again"))["reason"] == "limits"
+    assert {row.agent for row in await server.workspace.store.requests()} == {"main"}
 
 
 KEY = {"Idempotency-Key": "6f1c-one"}

@@ -16,6 +16,7 @@ from knapper_ext.openai_api import chat_threads
 from knapper_ext.server.app import OPERATIONS
 from knapper_ext.tending.upkeep import repeated_programs
 from tests.kit import Ask, Repeat, Say, Seen, Step, Wanted
+from tests.kit.waiting import until
 from tests.knapper_ext.server.conftest import Serve, end_of, ends
 from tests.storage.support import say
 
@@ -289,6 +290,51 @@ def first_word(text: str) -> str:
     return text.split()[0]
 '''
 HISTORY_TEXT: Final = "My vault code is marmalade 4711: discount it."
+
+
+PAYS: Final = '''\
+def pay(self, to: str) -> str:
+    """Pay somebody.
+
+    Args:
+        to: Who.
+    """
+    return self.ask(f"Pay {to} how much?", choices=["teal", "all"])
+'''
+
+
+@pytest.mark.parametrize("is_history", [False, True])
+async def test_the_words_of_a_function_in_a_private_conversation_are_for_who_may_read_it(
+    served: Serve, *, is_history: bool
+) -> None:
+    server = await served([Ask(Wanted("pay", {"to": "Quince"})), Say("Paid.")])
+    await server.save("pays.py", PAYS)
+    mine = await server.as_("mine", "chat", "read")
+    theirs = await server.as_("theirs", "chat", "read", "approve")
+    if is_history:
+        body = {"model": "main", "messages": [{"role": "user", "content": "Pay."}]}
+        sent = asyncio.create_task(mine.post("/v1/chat/completions", json=body))
+    else:
+        id = (await begun(mine))["id"]
+        path = f"{AGENT}/messages?conversation={id}"
+        sent = asyncio.create_task(mine.post(path, json={"text": "Pay."}))
+
+    async def asks(client: httpx2.AsyncClient) -> list[Json]:
+        return list((await client.get("/api/v1/approvals")).json()["asks"])
+
+    [question] = await until(lambda: asks(server.client), bool)
+    assert question["text"] == "Pay Quince how much?"
+    assert [row["text"] for row in await asks(mine)] == [question["text"]]
+    assert await asks(theirs) == []
+    approval = {"answer": "yes", "word": "teal"}
+    by_id = await theirs.post(f"/api/v1/approvals/{question['id']}", json=approval)
+    words = {"words": ["functions", "answer", question["id"], "teal"]}
+    by_command = await theirs.post("/api/v1/commands", json=words)
+    assert by_id.status_code == 404
+    assert "no question" in by_command.text.lower()
+    answer = await server.client.post(f"/api/v1/approvals/{question['id']}", json=approval)
+    assert answer.status_code == 200
+    await sent
 
 
 async def test_what_served_a_private_request_is_found_by_it_and_does_not_tell_it(
