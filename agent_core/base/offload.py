@@ -44,8 +44,14 @@ async def one_at_a_time(work: Callable[P, T], *args: P.args, **named: P.kwargs) 
     return await asyncio.get_running_loop().run_in_executor(_lane, run)
 
 
-async def to_its_end(work: Coroutine[Any, Any, T]) -> T:  # Any: nothing is sent to it
-    """Return the result of work that no cancellation cuts off: a canceled caller leaves when it is done."""
+async def to_its_end(
+    work: Coroutine[Any, Any, T],  # Any: nothing is sent to it
+) -> tuple[T, asyncio.CancelledError | None]:
+    """Return the result of work that no cancellation cuts off, and the one that came meanwhile, to be raised then.
+
+    Raises:
+        CancelledError: the work failed, and its caller was canceled.
+    """
     task = asyncio.ensure_future(work)
     cancellation: asyncio.CancelledError | None = None
     while not task.done():
@@ -53,10 +59,9 @@ async def to_its_end(work: Coroutine[Any, Any, T]) -> T:  # Any: nothing is sent
             await asyncio.wait([task])
         except asyncio.CancelledError as error:
             cancellation = error
-    if cancellation is None or task.cancelled():
-        return task.result()
-    task.exception()  # its caller is not there to hear of it
-    raise cancellation
+    if cancellation is not None and (task.cancelled() or task.exception() is not None):
+        raise cancellation
+    return task.result(), cancellation
 
 
 async def results_of(

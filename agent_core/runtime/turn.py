@@ -455,7 +455,7 @@ class Turn:
         if self.style.packs:
             entries = [self._pack(entry) for entry in entries]
         async with self.journal.lock:
-            await to_its_end(self._append(entries, writes, takes))
+            await self._append(entries, writes, takes)
 
     async def _append(
         self, entries: Sequence[Entry], writes: Sequence[Write], takes: Sequence[str]
@@ -463,9 +463,10 @@ class Turn:
         journal = self.journal
         unwritten = [*journal.unwritten] if entries else []
         entries = self._with_step([*unwritten, *entries])
-        appended = await self.store.append(
+        appending = self.store.append(
             self.id, self.attempt, journal.n, entries, writes=writes, takes=takes
         )
+        appended, cancellation = await to_its_end(appending)
         journal.n, journal.waits, journal.shared = appended.n, appended.waits, appended.shared
         if appended.cancelled:
             self.ending.interruption.request()
@@ -479,6 +480,8 @@ class Turn:
             for event in journal.fold.of(entry, seq):
                 if not isinstance(event, events.Text | events.Thought):  # told in pieces before
                     self.emit(event)
+        if cancellation is not None:
+            raise cancellation
 
     def _with_step(self, entries: list[Entry]) -> list[Entry]:
         """Return the entries; if they are the first of a step, one of them names it for whoever is told of them."""
@@ -510,13 +513,13 @@ class Turn:
             shown = implied.to_json()
             end = {name: value for name, value in end.items() if shown[name] != value}
         await self.append([*entries, receipt_entry(whole.receipt, **end)])
-        await to_its_end(self._close(state, posts, writes))
-
-    async def _close(self, state: str, posts: Sequence[Post], writes: Sequence[Write]) -> None:
-        await self.store.finish(self.id, self.attempt, state, posts=posts, writes=writes)
+        closing = self.store.finish(self.id, self.attempt, state, posts=posts, writes=writes)
+        _, cancellation = await to_its_end(closing)
         last = self.journal.last | (1 << N_BITS) - 1
         for event in self.journal.fold.end(EndedTurn(self.id, state, last, 0.0)):
             self.emit(event)
+        if cancellation is not None:
+            raise cancellation
 
     def tell(self, event: events.Event) -> None:
         """Notify the listeners of a piece of this step, or of its progress: what is not in the journal."""

@@ -74,8 +74,7 @@ _GROUPS = (
             "memory": "what an agent remembers",
             "sources": "files and pages to know",
             "helpers": "narrow agents to call",
-            "log": "a conversation as Markdown",
-            "waiting": "messages to take back",
+            "log, waiting": "said, and still to say",
         }),
     ),
     (

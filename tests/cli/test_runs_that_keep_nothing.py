@@ -47,7 +47,8 @@ def test_a_question_that_keeps_nothing_is_answered_while_a_prompt_is_open(folder
         told = "**You:** remember the kettle\n\n**main:** Hi.\n\n> This turn: `nothing outside this conversation`\n"
         assert log.stdout.endswith(told)
     assert [agent["name"] for agent in run(folder, "agents", "list")["agents"]] == ["main"]
-    assert [path.name for path in (folder / ".knapper" / "agents").glob("*.lock")] == ["main.lock"]
+    locks = {path.name for path in (folder / ".knapper" / "agents").glob("*.lock")}
+    assert locks == {"main.lock", "present.lock"}, "of the agent, and of who is there"
 
 
 def test_options_that_contradict_one_another_say_so(folder: Path) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from agent_core.base.errors import LostLease
 from agent_core.base.events import Progress
 from agent_core.storage import SaveState, StateConflict
 from agent_core.workspace.workspace import Workspace
@@ -242,7 +241,7 @@ async def test_calls_that_change_a_state_are_made_in_order(
 async def test_a_turn_that_lost_its_place_leaves_no_state_behind(
     at_desk: OpenDesk, folder: Path
 ) -> None:
-    desk = await at_desk([Ask(Wanted("count", {"name": "ada"}))])
+    desk = await at_desk([Ask(Wanted("count", {"name": "ada"})), Say("Here again.")])
     store = desk.workspace._store
 
     async def lose() -> None:
@@ -250,9 +249,7 @@ async def test_a_turn_that_lost_its_place_leaves_no_state_behind(
             if isinstance(event, Progress):  # between the function's read and its write
                 await store.next(desk.agent.name, "somebody else")
 
-    with pytest.raises(BaseExceptionGroup) as failure:
-        await lose()
-    assert failure.value.subgroup(LostLease)
+    await lose()  # and goes on with it, because the other one does not
     assert await store.states("count") == []
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from agent_core.base.clock import Clock
-from agent_core.base.errors import LostLease
 from agent_core.base.events import CallAnswered, Progress
 from agent_core.functions.service import Author
 from agent_core.memory.blocks import Blocks
@@ -119,12 +118,11 @@ async def _while_it_runs(desk: Desk, act: Callable[[], Awaitable[object]]) -> Ca
 async def test_a_turn_that_lost_its_place_leaves_no_edit_of_a_function_behind(
     at_desk: OpenDesk,
 ) -> None:
-    desk = await at_desk(_asks("pause")[:1])
+    desk = await at_desk([*_asks("pause")[:1], Say("Here again.")])
     desk.workspace.functions.granting.approver = human("yes")
     store = desk.workspace._store
-    with pytest.raises(BaseExceptionGroup) as failure:
-        await _while_it_runs(desk, lambda: store.next(desk.agent.name, "somebody else"))
-    assert failure.value.subgroup(LostLease)
+    # It goes on with the turn, because the other one does not.
+    await _while_it_runs(desk, lambda: store.next(desk.agent.name, "somebody else"))
     (block,) = [row for row in await store.blocks(desk.agent.name) if row.label == "human"]
     assert (block.value, block.version) == ("", 1)
     assert desk.agent.memory.blocks.memory["human"].lines == []
