@@ -389,13 +389,7 @@ class AgentHost:
         comes = asyncio.Event()
         feed = await LiveReader.connect(self._store.place, name, comes)
         try:
-            # A turn that has begun here meanwhile is told of directly: its own feed would tell it twice.
-            while (
-                feed is not None
-                and not feed.is_over
-                and self._is_heard(name)
-                and not self.is_running(name)
-            ):
+            while feed is not None and not feed.is_over and self._is_heard(name):
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_S):
                         await comes.wait()

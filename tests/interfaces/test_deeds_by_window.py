@@ -325,7 +325,7 @@ def test_an_openai_client_has_its_own_conversation_and_the_same_functions(
 def test_the_page_ends_a_turn_that_a_prompt_began(
     beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(globals(), "SLOW_S", 8)
+    monkeypatch.setattr(f"{__name__}.SLOW_S", 8)
     page = beside.page()
     beside.owner.line("slow one")
     beside.owner.wait_for("heard slow")

@@ -18,6 +18,7 @@ from tests.kit.waiting import patience_s
 
 from .support import flags
 from .test_two_windows import library, window
+from .test_two_windows import root as root
 
 SLOW_S = 0.4
 
@@ -35,14 +36,6 @@ def echo(seen: Seen) -> Step:
 def model() -> Iterator[ScriptedModel]:
     with scripted([Repeat(echo)]) as model:
         yield model
-
-
-@pytest.fixture(autouse=True)
-def root(tmp_path: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "functions").mkdir()
-    monkeypatch.setenv("KNAPPER_MODEL_BASE_URL", model.base_url)
-    monkeypatch.setenv("KNAPPER_MODEL_NAME", "scripted")
-    return tmp_path
 
 
 def states(root: Path) -> list[str]:

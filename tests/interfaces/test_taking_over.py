@@ -19,6 +19,7 @@ from tests.kit.terminal import terminal
 from tests.kit.waiting import patience_s
 from tests.promises.doomed import act
 
+from .test_two_windows import root as root
 from .test_two_windows import window
 
 FIRST = """
@@ -44,14 +45,6 @@ def echo(seen: Seen) -> Step:
 def model() -> Iterator[ScriptedModel]:
     with scripted([Repeat(echo)]) as model:
         yield model
-
-
-@pytest.fixture(autouse=True)
-def root(tmp_path: Path, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "functions").mkdir()
-    monkeypatch.setenv("KNAPPER_MODEL_BASE_URL", model.base_url)
-    monkeypatch.setenv("KNAPPER_MODEL_NAME", "scripted")
-    return tmp_path
 
 
 def rows(root: Path, sql: str) -> list[str]:

@@ -12,7 +12,7 @@ import tempfile
 import warnings
 from collections import Counter as Tally
 from collections import defaultdict, deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
@@ -149,6 +149,12 @@ DISGUISES: Final = {
 AGAIN: Final = "The program was stopped in the middle of your turn"
 INDEX: Final = re.compile(r"^Call these .*?\n(?=And of )", re.MULTILINE | re.DOTALL)
 FIRST_WORD: Final = 10_001
+
+
+def begins_again(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Return whether a message is the one before with the notice that its turn was cut off and begins again."""
+    text = str(now["content"])
+    return AGAIN in text and text.startswith(str(before["content"]))
 
 
 class Deeds(RuleBasedStateMachine):
@@ -712,9 +718,10 @@ class Deeds(RuleBasedStateMachine):
                 self.broken[3].append(f"the index changed from {before_index} to {index[0]}")
         if len(turn.requests) > 1:
             before = turn.requests[-2].messages
-            # One that was taken from its process begins again as a turn of its own.
-            begins_again = AGAIN in str(seen.messages[len(before) - 1]["content"])
-            if seen.messages[: len(before)] != before and not begins_again:
+            now = seen.messages[: len(before)]
+            if begins_again(before[-1], now[-1]):  # a message without an answer is told of it
+                before = [*before[:-1], now[-1]]
+            if now != before:
                 pairs = zip(before, seen.messages, strict=False)
                 differs = [pair for pair in pairs if pair[0] != pair[1]]
                 self.broken[3].append(f"a request does not begin as the one before it: {differs}")
@@ -915,9 +922,12 @@ class Deeds(RuleBasedStateMachine):
         if not any("took over" in text for text in told):
             self.broken[8].append(f"nobody says that a turn was taken over: {told}")
         later = self.run(store.load(taken[0].id))[taken[0].n :]
-        outcomes = [entry.payload.get("outcome") for entry in later if entry.kind == "result"]
-        if "returned" in outcomes:
-            self.broken[8].append("a turn that was taken over wrote on")
+        written = [entry for entry in later if entry.kind in ("assistant", "call")]
+        written += [entry for entry in later if entry.payload.get("outcome") == "returned"]
+        if written:
+            self.broken[8].append(f"a turn that was taken over wrote on: {written}")
+        if any(AGAIN not in request.text for request in self.talk.turns[word].requests[1:]):
+            self.broken[8].append("a turn that was taken over asked on")
         self.run(self._restart(place))
         if call.id not in self.run(self._results()) and "late" in self.functions(place).names():
             self.broken[8].append("a turn that was taken over left its function")
