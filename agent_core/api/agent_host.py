@@ -518,19 +518,14 @@ class AgentHost:
 
     async def interrupt(self, name: str) -> bool:
         """End the running turn of an agent, and return whether there was one."""
-        if self.is_running(name) and name in self._agents:
+        is_running = self.is_running(name) and name in self._agents
+        if is_running:
             await self._agents[name].interrupt()
-            return True
         event = await self._store.running_event(name)
         turn = await self._store.turn_of(event, name) if event else None
-        if turn is None:
-            return False
-        feed = await LiveReader.connect(self._store.place, name, asyncio.Event())
-        if feed is not None:
-            feed.end_turn()
-            feed.close()
-        await self._store.cancel(turn)  # else the process that runs it notices at its next entry
-        return True
+        if turn is not None:  # another process may run it, also while this one tries to
+            await self._store.cancel(turn)
+        return is_running or turn is not None
 
     async def interrupt_all(self, agent: str) -> bool:
         """End the running turns of all conversations of an agent, and return whether there was one."""

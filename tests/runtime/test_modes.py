@@ -281,6 +281,21 @@ async def test_the_question_of_a_new_function_offers_the_list_too(at_desk: OpenD
     assert "this turn may also: read data/" in person.asked[0].doubts[-1]
 
 
+async def test_a_never_is_for_the_one_function_that_was_shown(at_desk: OpenDesk) -> None:
+    calls = [Ask(Wanted(f"size_{number}", {"name": "a.txt"})) for number in (1, 2)]
+    asked: list[str] = []
+
+    async def never(question: Question) -> Decision:
+        asked.append(question.function)
+        return Decision("no", is_lasting=True)
+
+    desk = await opened(at_desk, calls, never, sizes=f"{reading(1)}\n\n{reading(2)}")
+    assert outcomes(await desk.say("Both.")) == ["refused", "refused"]
+    book = desk.workspace.functions.granting.book
+    assert asked == ["size_1"], "the same reach is not asked for again in this turn"
+    assert (bool(await book.denied("size_1")), bool(await book.denied("size_2"))) == (True, False)
+
+
 async def test_a_never_holds_against_the_yes_to_a_task(at_desk: OpenDesk) -> None:
     call = Ask(Wanted("size_1", {"name": "a.txt"}))
     expecting = Ask(Wanted("expect_reach", {"read": ["data/"]}))
